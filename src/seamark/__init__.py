@@ -26,6 +26,7 @@ The tour, from a request to an answer:
 - ``clock``: the time and timers, so that tests can replace them
 - ``private_files``: files that only their owner may read
 - ``channel``: questions and answers between processes that work as one
+- ``remembering``: what is remembered of texts that users send: nothing of long ones
 - ``presence``: locks a data directory, and tells which process holds it
 
 ``docs/architecture.md`` has the picture and the reasons.

@@ -14,8 +14,11 @@ import msgspec
 
 from seamark.kinds.values import times
 from seamark.kinds.values.selectors import LabelSelector, Operator, Requirement, from_label_selector
+from seamark.remembering import remembered
 from seamark.rules.objects.node import Node, Taint
 from seamark.rules.objects.pod import PodSpec, Toleration
+
+LONGEST = 16 * 1024  # bytes of an affinity or selector that is remembered
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -94,14 +97,17 @@ NO_AFFINITY = Affinity()
 
 def affinity_of(affinity: Mapping[str, Any] | None, namespace: str) -> Affinity:
     """The affinity of a Pod in this namespace.  It is parsed once for all replicas."""
-    return _parsed(msgspec.json.encode(affinity), namespace) if affinity else NO_AFFINITY
+    if not affinity:
+        return NO_AFFINITY
+    encoded = msgspec.json.encode(affinity)
+    return (_parsed if len(encoded) <= LONGEST else _parsed.__wrapped__)(encoded, namespace)
 
 
 def selector_of(selector: Mapping[str, Any] | None) -> LabelSelector:
     return _selector(msgspec.json.encode(selector))
 
 
-@lru_cache(maxsize=1024)
+@remembered(1024, longest=LONGEST)
 def _selector(encoded: bytes) -> LabelSelector:
     return from_label_selector(msgspec.json.decode(encoded))
 

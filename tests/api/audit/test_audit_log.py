@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
+import os
 import stat
+import sys
 from pathlib import Path
 
 import pytest
@@ -20,7 +23,9 @@ SCALE = Attributes("patch", "apps", "v1", "deployments", "scale", "shop", "web")
 OBJECT = {"kind": "Scale", "metadata": {"name": "web", "managedFields": [{"manager": "x"}]}}
 
 
-def opened(file: Path, level: str, **more) -> AuditLog:
+def opened(file: Path, level: str, *, folder: Path | None = None, **more) -> AuditLog:
+    if folder is not None:
+        folder.mkdir()
     policy = Policy(API_VERSION, "Policy", (Rule(level, **more),))
     return AuditLog(file, policy=policy, clock=VirtualClock(1_700_000_000.25), metrics=Registry())
 
@@ -122,6 +127,50 @@ def test_a_rotated_file_is_begun_anew(tmp_path: Path) -> None:
     assert [line["requestURI"] for line in lines(file)] == ["/2"]
 
 
+def test_a_file_that_cannot_be_begun_anew_closes_nothing_of_others(tmp_path: Path) -> None:
+    audit = opened(tmp_path / "logs" / "audit.log", "Metadata", folder=tmp_path / "logs")
+    (tmp_path / "logs").rename(tmp_path / "old")
+    with (tmp_path / "other").open("wb") as other:
+        for _ in range(3):
+            audit.begin(ANN, SCALE, uri="/", address="", agent="")
+            with (tmp_path / "third").open("wb") as third:  # would get the number of a file that was closed
+                audit.begin(ANN, SCALE, uri="/", address="", agent="")
+                third.write(b"mine")
+        other.write(b"mine")
+    assert [(tmp_path / name).read_bytes() for name in ("other", "third")] == [b"mine", b"mine"]
+    (tmp_path / "logs").mkdir()
+    audit.begin(ANN, SCALE, uri="/again", address="", agent="")
+    audit.close()
+    assert [line["requestURI"] for line in lines(tmp_path / "logs" / "audit.log")] == ["/again"]
+
+
+def test_an_event_that_was_cut_short_spoils_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "audit.log"
+    audit, write, room = opened(file, "Metadata"), os.write, [10, 0]
+
+    def full(descriptor: int, data: bytes) -> int:
+        if not (size := room.pop(0)):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(descriptor, data[:size])
+
+    monkeypatch.setattr(os, "write", full)
+    audit.begin(ANN, SCALE, uri="/lost", address="", agent="")
+    monkeypatch.undo()
+    for uri in ("/1", "/2"):
+        audit.begin(ANN, SCALE, uri=uri, address="", agent="")
+    audit.close()
+    cut, *rest = file.read_text().splitlines()
+    assert (len(cut), [json.loads(line)["requestURI"] for line in rest]) == (10, ["/1", "/2"])
+
+
+def test_what_is_nested_too_deep_to_be_written_is_left_out(tmp_path: Path) -> None:
+    deep: list = []
+    for _ in range(sys.getrecursionlimit()):
+        deep = [deep]
+    (_, complete) = logged(tmp_path / "audit.log", "RequestResponse", answer=deep)
+    assert (complete["verb"], "responseObject" in complete) == ("patch", False)
+
+
 def test_a_full_disk_is_counted_and_ends_nothing(caplog: pytest.LogCaptureFixture) -> None:
     metrics = Registry()
     audit = AuditLog(Path("/dev/full"), clock=VirtualClock(), metrics=metrics)
@@ -129,6 +178,7 @@ def test_a_full_disk_is_counted_and_ends_nothing(caplog: pytest.LogCaptureFixtur
     assert audited is not None
     with caplog.at_level(logging.ERROR):
         audit.write(audited, "ResponseComplete")
+        audit.write(audited, "ResponseComplete")
     audit.close()
-    assert "seamark_audit_events_lost_total 1" in metrics.text()
-    assert "No space left" in caplog.text
+    assert "seamark_audit_events_lost_total 2" in metrics.text()
+    assert caplog.text.count("No space left") == 1

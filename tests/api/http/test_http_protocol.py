@@ -561,3 +561,14 @@ async def test_an_answer_for_a_client_that_is_gone_leaves_the_room():
     turn.set_result(Response(200, LONG, load=load))
     while not load.released:
         await asyncio.sleep(0)
+
+
+async def test_a_request_that_gets_no_answer_ends_its_connection():
+    async def failing(request):
+        raise RuntimeError(request.path)
+
+    asyncio.get_running_loop().set_exception_handler(lambda *_: None)
+    connection, transport, _ = connect(failing)
+    connection.data_received(get())
+    await asyncio.wait([connection._task])
+    assert transport.aborted

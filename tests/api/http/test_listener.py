@@ -117,6 +117,27 @@ def test_a_reader_of_a_large_answer_that_stops_is_cut_off_after_a_while(run):
 
 
 @LOOPS
+def test_a_client_that_goes_while_it_is_not_read_is_noticed(run):
+    async def main():
+        listener = await opened(lambda request: Streaming(lambda stream: None))
+        _, writer = await asyncio.open_connection(*listener.address)
+        writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        await until(lambda: any(c.stream for c in listener.connections))
+        (connection,) = listener.connections
+        connection.transport.pause_reading()
+        listener.sweep_once(connection.last_active)
+        await asyncio.sleep(0)
+        assert listener.connections
+        writer.close()
+        await writer.wait_closed()
+        listener.sweep_once(connection.last_active)
+        await until(lambda: not listener.connections)
+        await listener.close()
+
+    run(main())
+
+
+@LOOPS
 def test_idle_connections_and_half_requests_end(run):
     async def main():
         listener = await opened(lambda request: Response(200, b"ok"))

@@ -104,6 +104,40 @@ def test_a_stream_waits_for_its_reader_and_loses_nothing(run, authority, trust):
 
 
 @LOOPS
+def test_what_comes_does_not_pile_up_while_the_protocol_pauses_at_every_piece(run, authority, trust):
+    class Pausing(asyncio.Protocol):
+        def connection_made(self, transport):
+            self.transport, self.size, self.most = transport, 0, 0
+
+        def data_received(self, data):
+            self.size += len(data)
+            self.most = max(self.most, self.transport._incoming.pending)
+            self.transport.pause_reading()
+            asyncio.get_running_loop().call_soon(self.transport.resume_reading)
+
+    async def main():
+        protocol, size = Pausing(), 1 << 23
+        with socket.create_server(("127.0.0.1", 0)) as listening:
+            sending = asyncio.to_thread(send, listening.getsockname(), size)
+            task = asyncio.create_task(sending)
+            accepted = (await asyncio.to_thread(listening.accept))[0]
+        accepted.setblocking(False)
+        await tls.secure(accepted, authority.tls(), protocol)
+        await until(lambda: protocol.size == size)
+        protocol.transport.abort()
+        await task
+        assert protocol.most < 1 << 20  # one piece of the event loop's, not all that the client sends
+
+    def send(address, size):
+        with trust.wrap_socket(socket.create_connection(address), server_hostname="127.0.0.1") as client:
+            client.sendall(bytes(size))
+            with contextlib.suppress(OSError):
+                client.recv(1)
+
+    run(main())
+
+
+@LOOPS
 def test_more_requests_than_are_taken_at_once_are_all_answered(run, authority, trust):
     async def main():
         gate = asyncio.Event()

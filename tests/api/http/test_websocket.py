@@ -5,13 +5,20 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
-from collections.abc import AsyncIterator
+import ssl
+import struct
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 
 import aiohttp
 import pytest
 from served import ADMIN, Served
 
+from seamark.api.certificates import Authority
 from seamark.api.http.listener import Listener
+from seamark.api.http.protocol import Connection
+from seamark.api.http.stream import Stream
+from seamark.api.http.websocket import MessageStream
 
 BASE = "/api/v1/namespaces/default/configmaps"
 BEARER = "base64url.bearer.authorization.k8s.io." + base64.urlsafe_b64encode(ADMIN.encode()).decode().rstrip("=")
@@ -82,13 +89,108 @@ async def test_other_requests_are_answered_in_http(
         assert refused.value.status == status
 
 
+async def dialled(
+    listener: Listener, trust: ssl.SSLContext | None = None
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """A watch by a client that writes its frames itself."""
+    reader, writer = await asyncio.open_connection(*listener.address[:2], ssl=trust, limit=1 << 30)
+    lines = [f"GET {BASE}?watch=1 HTTP/1.1", "Host: x", "Connection: Upgrade", "Upgrade: websocket"]
+    lines += ["Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: AAAA", f"Authorization: Bearer {ADMIN}", "", ""]
+    writer.write("\r\n".join(lines).encode())
+    assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 101 ")
+    return reader, writer
+
+
+CLOSE, PING, PONG = 8, 9, 10
+
+
+def masked(opcode: int, payload: bytes = b"") -> bytes:
+    return struct.pack(">BB4x", 0x80 | opcode, 0x80 | len(payload)) + payload
+
+
 async def test_bytes_that_are_no_messages_end_the_connection(api: Served) -> None:
     async with listening(api) as (_, listener):
-        reader, writer = await asyncio.open_connection(*listener.address[:2])
-        lines = [f"GET {BASE}?watch=1 HTTP/1.1", "Host: x", "Connection: Upgrade", "Upgrade: websocket"]
-        lines += ["Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: AAAA", f"Authorization: Bearer {ADMIN}", "", ""]
-        writer.write("\r\n".join(lines).encode())
-        assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 101 ")
+        reader, writer = await dialled(listener)
         writer.write(b"\xff" * 100)
         assert await reader.read() == b""
+        writer.close()
+
+
+async def test_a_client_that_says_goodbye_and_stays_is_told_nothing_more(api: Served, tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    authority.prepare(["127.0.0.1"])
+    listener = Listener(api.api.application, tls=authority.tls())
+    await listener.open("127.0.0.1", 0)
+    leaving, staying = [await dialled(listener, ssl.create_default_context(cafile=authority.ca_path)) for _ in range(2)]
+    leaving[1].write(masked(CLOSE, struct.pack(">H", 1000)))
+    while not any(each.transport.is_closing() for each in listener.connections):
+        await asyncio.sleep(0)
+    await api.post(BASE, {"metadata": {"name": "c"}})
+    assert b'"name":"c"' in await staying[0].readuntil(b"\n")
+    for _, writer in (leaving, staying):
+        writer.close()
+    await listener.close()
+
+
+async def test_a_watch_that_fails_ends_alone(api: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with listening(api) as (_, listener):
+        clients = [await dialled(listener) for _ in range(2)]
+        broken, sound = sorted(api.api.watches.open, key=lambda watch: watch._stream._connection.last_active)
+        monkeypatch.setattr(MessageStream, "join", _raising(broken._stream, MessageStream.join))
+        await api.post(BASE, {"metadata": {"name": "c"}})
+        assert b'"name":"c"' in await clients[1][0].readuntil(b"\n")
+        assert await clients[0][0].read() == b""
+        assert api.api.watches.open == {sound}
+        for _, writer in clients:
+            writer.close()
+
+
+def _raising(which: Stream, join: Callable[[MessageStream, list[bytes]], bytes]) -> object:
+    def joined(stream: MessageStream, pieces: list[bytes]) -> bytes:
+        return join(stream, 1 // 0 if stream is which else pieces)  # type: ignore[arg-type]
+
+    return joined
+
+
+# --- clients that send much, or do not read --------------------------------------------------------
+
+
+async def test_many_short_messages_keep_no_other_client_waiting(api: Served) -> None:
+    async with listening(api) as (session, listener):
+        _, writer = await dialled(listener)
+        (busy,) = listener.connections
+        writer.write(masked(PONG) * 10_000)
+        while not (busy.stream is not None and busy.stream.more):
+            await asyncio.sleep(0)
+        async with session.get("/livez") as answer:
+            assert answer.status == 200
+        assert busy.stream is not None
+        assert busy.stream.more  # the other's request did not wait for all of them
+        writer.close()
+
+
+async def stalled(api: Served, listener: Listener) -> Connection:
+    """The only connection, once its client has more to read than fits into the buffers."""
+    (connection,) = listener.connections
+    number = 0
+    while connection.stalled_since is None:
+        number += 1
+        await api.post(BASE, {"metadata": {"name": f"c{number}"}, "data": {"k": "x" * 1_000_000}})
+    return connection
+
+
+async def test_pings_of_a_client_that_does_not_read_take_no_memory(api: Served) -> None:
+    async with listening(api) as (_, listener):
+        reader, writer = await dialled(listener)
+        writer.transport.pause_reading()  # type: ignore[attr-defined]
+        connection = await stalled(api, listener)
+        before = connection.transport.get_write_buffer_size()
+        for number in range(1000):
+            writer.write(masked(PING, b"%0100d" % number))
+        last = b"\x8a\x64" + b"%0100d" % 999
+        while connection._owed != last:
+            await asyncio.sleep(0)
+        assert connection.transport.get_write_buffer_size() == before
+        writer.transport.resume_reading()  # type: ignore[attr-defined]
+        assert (await reader.readuntil(last)).count(b"\x8a\x64") == 1
         writer.close()

@@ -8,7 +8,7 @@ import json
 
 import aiohttp
 import pytest
-from fake_pods import FakePods, listening, pod, put
+from fake_pods import Echo, FakePods, listening, pod, put
 from served import OTHER, served
 
 from seamark.access.credentials import Fixed, Identity
@@ -16,6 +16,9 @@ from seamark.access.kubeconfig import Connection
 from seamark.access.pod_streams import STDERR, STDIN, STDOUT, Command, LogOptions
 from seamark.access.portforward.tunnels import Tunnels
 from seamark.access.transport import Transport
+from seamark.api.http.websocket import AT_ONCE
+from seamark.api.streaming import channels, sockets
+from seamark.api.streaming.channels import channels_of
 
 PODS = "/api/v1/namespaces/default/pods"
 V5 = "v5.channel.k8s.io"
@@ -152,6 +155,38 @@ async def test_a_command_is_ended_when_its_client_goes(api, pods):
             else:
                 socket._response.connection.transport.abort()
             await pods.sessions[-1].closed.wait()
+
+
+async def test_messages_without_content_are_not_kept_without_bound(api, pods, monkeypatch):
+    monkeypatch.setattr(sockets, "MOST_UNREAD", 10 * sockets.PIECE_COST)
+    monkeypatch.setattr(Echo, "write", lambda session, data: asyncio.Event().wait())
+    made = []
+    monkeypatch.setattr(
+        channels, "channels_of", lambda socket, protocol: made.append(socket) or channels_of(socket, protocol)
+    )
+    async with listening(api) as client:
+        socket = await client.ws_connect(f"{PODS}/web/exec?command=0&stdin=1", protocols=[V5])
+        await socket.receive_bytes()
+        for _ in range(10 * AT_ONCE):
+            await socket.send_bytes(b"")
+        while not made[0].full:
+            await asyncio.sleep(0)
+        for _ in range(100):  # turns of the event loop, in which nothing more is taken
+            await asyncio.sleep(0)
+        assert len(made[0]._arrived) <= 10 + AT_ONCE
+        socket._response.connection.transport.abort()
+
+
+async def test_what_follows_a_goodbye_is_ignored(api, pods):
+    async with listening(api) as client:
+        socket = await client.ws_connect(f"{PODS}/web/exec?command=0&stdin=1", protocols=[V5])
+        await socket.receive_bytes()
+        transport = socket._response.connection.transport
+        goodbye, ping = b"\x88\x80" + bytes(4), b"\x89\x80" + bytes(4)
+        transport.write(ping + goodbye + ping + goodbye)
+        transport.write(ping)
+        assert (await socket.receive()).type is aiohttp.WSMsgType.CLOSE
+        await pods.sessions[0].closed.wait()
 
 
 async def test_attached_to_a_container(api, pods):

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import ipaddress
+import struct
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import dns.flags
 import dns.message
 import dns.rcode
+import dns.rdatatype
+import dns.rrset
 import pytest
 from asking import query_packet
 from scripted_upstream import FOREVER, ScriptedUpstream, forwarding
 
 from seamark.dns.config import ForwardConfig, Route
+from seamark.dns.forwarding import cache
+from seamark.dns.forwarding.cache import fetched
 from seamark.dns.forwarding.forward import Forwarder
 from seamark.dns.forwarding.upstream import parse_upstream, system_upstreams
 from seamark.dns.wire import message as wire
@@ -150,6 +156,19 @@ async def test_too_many_questions_are_refused(upstream: ScriptedUpstream, forwar
         await asyncio.sleep(0)
     assert (await ask(f, "one.too.many")).rcode() == dns.rcode.REFUSED
     assert await f.records(Question.about(spell("one.too.many"), Type.A)) == []
+    upstream.hold.set()
+    await asyncio.gather(*waiting)
+    assert (await ask(f)).rcode() == dns.rcode.NOERROR
+
+
+async def test_too_many_queries_for_one_question_are_refused(upstream: ScriptedUpstream, forwarder: Any) -> None:
+    upstream.hold = asyncio.Event()
+    f = forwarder(most_concurrent=3)
+    waiting = [asyncio.create_task(ask(f)) for _ in range(12)]
+    while not upstream.asked:
+        await asyncio.sleep(0)
+    assert (await ask(f)).rcode() == dns.rcode.REFUSED
+    assert await f.records(Question.about(spell("www.example.com"), Type.A)) == []
     upstream.hold.set()
     await asyncio.gather(*waiting)
     assert (await ask(f)).rcode() == dns.rcode.NOERROR
@@ -318,6 +337,54 @@ async def test_records_for_an_alias_are_whole(upstream: ScriptedUpstream, forwar
         ("www.example.com.", 290, (bytes([192, 0, 2, 1]),)),
         ("www.example.com.", 50, (bytes([192, 0, 2, 2]),)),
     ]
+
+
+async def test_a_reply_with_thousands_of_records_is_not_taken_apart(
+    upstream: ScriptedUpstream, forwarder: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query = wire.read_query(query_packet("www.example.com", Type.A))
+    assert isinstance(query, wire.Query)
+    made = dns.message.make_response(dns.message.from_wire(query_packet("www.example.com", Type.A)))
+    for number in range(4000):
+        made.answer.append(dns.rrset.from_text("www.example.com.", 60, "IN", "A", str(ipaddress.ip_address(number))))
+    reply, known = made.to_wire(), dns.message.from_wire
+    monkeypatch.setattr(dns.message, "from_wire", lambda *_, **__: pytest.fail("every record takes its time"))
+    found = fetched(reply, query.question, 0.0, longest=60, longest_negative=60)
+    short, whole = (found.reply_to(query, datagram=datagram, age=1) for datagram in (True, False))
+    monkeypatch.undo()
+    assert (len(short), known(short).flags & dns.flags.TC, len(known(short).answer[0])) == (497, dns.flags.TC, 29)
+    assert (len(whole), known(whole).flags & dns.flags.TC, known(whole).answer[0].ttl) == (len(reply), 0, 59)
+    upstream.script = lambda asked, tcp: asked.id.to_bytes(2, "big") + reply[2:]
+    f = forwarder()
+    followed = await f.records(query.question)
+    assert [record.data for record in followed] == [(number.to_bytes(4, "big"),) for number in range(64)]
+
+
+@pytest.mark.parametrize("kind", ["A", "OPT"])
+async def test_long_replies_that_are_not_whole_are_failures(
+    upstream: ScriptedUpstream, forwarder: Any, kind: str
+) -> None:
+    record = b"\xc0\x0c" + wire.RECORD.pack(dns.rdatatype.from_text(kind), 1, 60, 4) + b"\0\0\0\0"
+
+    def script(query: dns.message.Message, tcp: bool) -> bytes:
+        head = bytearray(dns.message.make_response(query).to_wire())
+        head[6:12] = struct.pack("!3H", 101 if kind == "A" else 100, 0, 0)
+        return bytes(head[: len(query_packet("www.example.com", Type.A))]) + record * 100
+
+    upstream.script = script
+    assert (await ask(forwarder())).rcode() == dns.rcode.SERVFAIL
+
+
+async def test_what_is_kept_is_bounded_in_octets(
+    upstream: ScriptedUpstream, forwarder: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cache, "_MOST_OCTETS", 1000)
+    upstream.soa = "example.com. 900 ns.example.com. h.example.com. 1 2 3 4 60"
+    f = forwarder()
+    for number in range(30):
+        await ask(f, f"n{number}.example.com")
+    assert 0 < f._cache._held <= 1000
+    assert f._cache._held == sum(each.size for each in f._cache._kept.values())
 
 
 async def test_what_is_kept_is_bounded(upstream: ScriptedUpstream, forwarder: Any) -> None:

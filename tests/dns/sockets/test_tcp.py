@@ -49,6 +49,31 @@ async def test_queries_in_a_row_are_all_answered(serve: Any) -> None:
         writer.close()
 
 
+async def test_thousands_of_queries_in_one_go_keep_no_other_client_waiting(serve: Any) -> None:
+    async with serve() as server:
+        reader, writer = await connect(server)
+        writer.write(framed(QUERY) * 4000)
+        while not (busy := [each for each in server._streams[0].open if each._in_line]):
+            await asyncio.sleep(0)
+        other, asking = await connect(server)
+        asking.write(framed(QUERY))
+        assert (await read(other)).rcode() == dns.rcode.NOERROR
+        assert busy[0]._buffer  # they have not all been answered before
+        for _ in range(4000):
+            await read(reader)
+        for each in (writer, asking):
+            each.close()
+
+
+async def test_nothing_is_looked_at_behind_what_ends_a_connection(serve: Any) -> None:
+    async with serve() as server:
+        reader, writer = await connect(server)
+        writer.write(framed(b"") * 20)
+        assert await reader.read() == b""
+        assert "seamark_dns_dropped_total 1\n" in server.metrics()
+        writer.close()
+
+
 async def test_a_query_octet_by_octet(serve: Any) -> None:
     async with serve() as server:
         reader, writer = await connect(server)

@@ -10,6 +10,7 @@ from seamark.errors import BadRequest
 from seamark.kinds.values.selectors import (
     EVERYTHING,
     NOTHING,
+    FieldSelector,
     FieldTerm,
     LabelSelector,
     Requirement,
@@ -240,3 +241,69 @@ def test_field_values_survive_escaping(value, operator):
     selector = parse_fields(f"spec.x{operator}{escaped}")
     assert selector.terms == (FieldTerm("spec.x", operator, value),)
     assert parse_fields(str(selector)) == selector
+
+
+# --- many requirements -----------------------------------------------------------------------------
+
+KEYS, VALUES = st.sampled_from("abc"), st.sampled_from(["", "1", "2", "3", "x"])
+REQUIREMENTS = st.one_of(
+    st.builds(
+        lambda key, operator, values: Requirement(key, operator, tuple(sorted(set(values)))),
+        KEYS,
+        st.sampled_from(["in", "notin"]),
+        st.lists(VALUES, min_size=1, max_size=3),
+    ),
+    st.builds(
+        lambda key, operator, value: Requirement(key, operator, (value,)), KEYS, st.sampled_from(["=", "!="]), VALUES
+    ),
+    st.builds(
+        lambda key, operator, limit: Requirement(key, operator, (limit,)),
+        KEYS,
+        st.sampled_from(["gt", "lt"]),
+        st.sampled_from(["0", "1", "2", "3"]),
+    ),
+    st.builds(Requirement, KEYS, st.sampled_from(["exists", "!"])),
+)
+
+
+@given(st.lists(REQUIREMENTS, max_size=6), st.dictionaries(KEYS, VALUES))
+def test_what_matches_is_what_every_requirement_matches(requirements, labels):
+    assert LabelSelector(requirements).matches(labels) == all(each.matches(labels) for each in requirements)
+
+
+@given(
+    st.lists(st.builds(FieldTerm, KEYS, st.sampled_from(["=", "!="]), VALUES), max_size=6),
+    st.dictionaries(KEYS, VALUES),
+)
+def test_what_matches_is_what_every_term_matches(terms, values):
+    every = all((values.get(term.path, "") == term.value) == (term.operator == "=") for term in terms)
+    assert FieldSelector(terms).matches(values) == every
+
+
+class Counted(dict):
+    """Labels that count how often they are looked at."""
+
+    looks = 0
+
+    def get(self, key, default=None):
+        self.looks += 1
+        return super().get(key, default)
+
+    def __contains__(self, key):
+        self.looks += 1
+        return super().__contains__(key)
+
+
+@pytest.mark.parametrize("operator", ["!={}", "={},z", " notin ({},0)", " in ({},0)", "", ">{}"])
+@pytest.mark.parametrize("keys", ["k{}", "k"])
+def test_thousands_of_requirements_are_not_all_looked_at(operator, keys):
+    text = ",".join((keys + operator).format(number, number) for number in range(2000))
+    labels = Counted({"k": "5000", "z": ""})
+    parse_labels(text).matches(labels)
+    assert labels.looks <= 2 * len(labels)
+
+
+def test_thousands_of_terms_are_not_all_looked_at():
+    fields = Counted({"metadata.name": "x"})
+    assert parse_fields(",".join(f"metadata.name!={number}" for number in range(2000))).matches(fields)
+    assert fields.looks == 1

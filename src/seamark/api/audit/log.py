@@ -35,6 +35,8 @@ class AuditLog:
         self._written = metrics.counter("seamark_audit_events_total", "Events written to the audit log.")
         self._lost = metrics.counter("seamark_audit_events_lost_total", "Events that the audit log could not take.")
         self._descriptor = self._opened()
+        self._failing = False  # the last event could not be written
+        self._cut = False  # the file ends with the beginning of an event
 
     def _opened(self) -> int:
         return open_log(str(self._file), os.O_WRONLY | os.O_APPEND | os.O_CREAT)
@@ -56,22 +58,36 @@ class AuditLog:
         made = event(audited, stage, self._now())
         if made is None:
             return
-        line = msgspec.json.encode(made) + b"\n"
+        try:
+            line = msgspec.json.encode(made) + b"\n"
+        except RecursionError:
+            # What is nested as deep as it can be read cannot be written within an event; who did what can.
+            for name in ("requestObject", "responseObject"):
+                made.pop(name, None)
+            line = msgspec.json.encode(made) + b"\n"
         try:
             self._append(line)
         except OSError as error:
             self._lost.add()
-            log.error("the audit log %s cannot be written: %s", self._file, error.strerror)
+            if not self._failing:  # once, and not with every request
+                log.error("the audit log %s cannot be written: %s", self._file, error.strerror)
+            self._failing = True
         else:
             self._written.add()
+            self._failing = False
 
     def _append(self, line: bytes) -> None:
         if self._moved():
+            opened = (
+                self._opened()
+            )  # first: if that fails, the old one must stay open, or its number may become another's
             os.close(self._descriptor)
-            self._descriptor = self._opened()
-        done = os.write(self._descriptor, line)
-        while done < len(line):
-            done += os.write(self._descriptor, line[done:])
+            self._descriptor, self._cut = opened, False
+        rest = memoryview(b"\n" + line if self._cut else line)
+        while rest:
+            written = os.write(self._descriptor, rest)
+            rest = rest[written:]
+            self._cut = bool(rest)
 
     def _moved(self) -> bool:
         """Whether the file was rotated: moved or removed, so that a new one has to be begun."""

@@ -14,6 +14,9 @@ from seamark.api.authorization import Attributes, User
 from seamark.api.http.messages import Request, Response, Streaming
 from seamark.api.http.stream import Stream
 
+# Longer YAML that was not parsed for the request itself is left out: to read it would keep all others waiting.
+LONGEST_YAML = 64 * 1024
+
 
 class Auditing:
     """Writes the stages of a request to the audit log."""
@@ -32,14 +35,13 @@ class Auditing:
         audited.refused = answer.status == 403
         level = audited.extent.level
         if level >= Level.REQUEST:
-            audited.request_object = _object(request.body, request.headers.get("content-type", ""))
+            audited.request_object = _request_object(request)
         if isinstance(answer, Streaming):
             self._log.write(audited, "ResponseStarted")
             answer.start = self._noticing_the_end(audited, answer.start)
             return
         if level is Level.REQUEST_RESPONSE or answer.status >= 400:
-            body = b"".join(answer.body) if isinstance(answer.body, list) else answer.body
-            audited.response_object = _object(body, answer.content_type)
+            audited.response_object = _response_object(answer, whole=not audited.extent.omit_managed_fields)
         self._log.write(audited, "ResponseComplete")
 
     def _noticing_the_end(self, audited: Audited, start: Callable[[Stream], None]) -> Callable[[Stream], None]:
@@ -50,15 +52,31 @@ class Auditing:
         return begin
 
 
-def _object(body: bytes, content_type: str) -> Any:
+def _request_object(request: Request) -> Any:
     """The object in a body; None for protobuf, and for a body that cannot be read."""
+    content_type = request.headers.get("content-type", "")
+    if request.parsed is not None and "protobuf" not in content_type:
+        return request.parsed
+    return _object(request.body, content_type)
+
+
+def _response_object(answer: Response, *, whole: bool) -> Any:
+    if isinstance(answer.body, list):
+        body = b"".join(answer.body)
+        if whole and answer.content_type == "application/json":
+            return msgspec.Raw(body.rstrip())  # a long list of ours, which is one line of JSON: to read it takes long
+        return _object(body, answer.content_type)
+    return _object(answer.body, answer.content_type)
+
+
+def _object(body: bytes, content_type: str) -> Any:
     if not body or "protobuf" in content_type:
         return None
     try:
         return msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         pass
-    if "yaml" not in content_type:
+    if "yaml" not in content_type or len(body) > LONGEST_YAML:
         return None
     from seamark.kinds.language import yaml_body
 

@@ -15,6 +15,7 @@ import fcntl
 import heapq
 import logging
 import resource
+import select
 import socket
 import ssl
 import time
@@ -239,6 +240,8 @@ class Listener:
             if stalled is not None and now - stalled > STALLED_SECONDS:
                 # close() would wait until the client has read everything.
                 transport.abort()
+            elif not transport.is_reading() and not transport.is_closing() and _hung_up(transport):
+                transport.abort()  # nothing else would notice: of exec, say, with more input than is taken
             elif connection.overdue(now):
                 connection.time_out()
             elif not connection.busy and now - connection.last_active > IDLE_SECONDS:
@@ -286,6 +289,13 @@ def _all_sent(transport: asyncio.WriteTransport) -> bool:
     except OSError:
         return False
     return unsent == bytes(4) and not transport.get_write_buffer_size()
+
+
+def _hung_up(transport: asyncio.Transport) -> bool:
+    """Whether the client has closed a connection that is not being read."""
+    looking = select.poll()
+    looking.register(transport.get_extra_info("socket").fileno(), getattr(select, "POLLRDHUP", 0))
+    return bool(looking.poll(0))
 
 
 def _open_files() -> int:

@@ -30,6 +30,7 @@ class Request(msgspec.Struct, gc=False):
     version: str = "1.1"
     crowded: bool = False  # the body was not kept, because too many others wait
     checked: Any = None  # what ``admit`` has found out about the head
+    parsed: Any = None  # what its body says, if that is large and was read
     waits: asyncio.Future[Any] | None = None  # for its turn: cancelled when the client is gone
 
 

@@ -8,6 +8,7 @@ from typing import Literal
 import msgspec
 
 from seamark import errors
+from seamark.remembering import LONGEST
 
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 AVAILABLE = f"application/json, application/yaml, {PROTOBUF}"
@@ -97,9 +98,14 @@ def negotiate_error(accept: str) -> Representation:
         raise
 
 
-@lru_cache(maxsize=256)
 def negotiate(accept: str, allowed: frozenset[str], *, protobuf: bool = False) -> Representation:
     """The best representation that both sides support; ``allowed`` are the transformations this answer has."""
+    choose = _negotiate if len(accept) <= LONGEST else _negotiate.__wrapped__
+    return choose(accept, allowed, protobuf=protobuf)
+
+
+@lru_cache(maxsize=256)
+def _negotiate(accept: str, allowed: frozenset[str], *, protobuf: bool) -> Representation:
     if not accept or accept == "application/json":
         return PLAIN
     transformed = False

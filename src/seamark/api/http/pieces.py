@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import time
 import zlib
-from collections import deque
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from seamark.runtime.turns import Turns
 
 if TYPE_CHECKING:
     from seamark.api.http.fairness import Load
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 # Longer answers are written in pieces of this size, each when the client has read most of the last.
 PIECE = 128 * 1024
-# Seconds of writing after which the event loop looks at all connections again.
-TURN = 0.002
 # After this time a client that does not read no longer keeps others waiting.  What its answer holds counts as unread.
 UNREAD_SECONDS = 1.0
 
@@ -53,44 +51,12 @@ def frame(data: bytes) -> bytes:
     return b"%x\r\n%b\r\n" % (len(data), data)
 
 
-class Sender(Protocol):
-    """What has a long answer to write."""
-
-    def send_piece(self) -> None:
-        """Write one piece, unless the client is gone or does not read."""
-        ...
-
-
-class Senders:
-    """Those with a piece to write, each in its turn, and only for a short time in one turn of the event loop."""
-
-    def __init__(self, *, now: Callable[[], float] = time.perf_counter) -> None:
-        self._now = now
-        self._ready: deque[Sender] = deque()
-        self._next: asyncio.Handle | None = None
-
-    def add(self, sender: Sender) -> None:
-        self._ready.append(sender)
-        if self._next is None:
-            self._next = asyncio.get_running_loop().call_soon(self._turn)
-
-    def _turn(self) -> None:
-        until = self._now() + TURN
-        try:
-            for _ in range(len(self._ready)):  # a sender that comes back has its next piece in the next turn
-                self._ready.popleft().send_piece()
-                if self._now() >= until:
-                    break
-        finally:
-            self._next = asyncio.get_running_loop().call_soon(self._turn) if self._ready else None
-
-
 class LongAnswer:
     """A long answer that is being sent to a client, from the first piece on."""
 
     __slots__ = ("_connection", "_load", "_patience", "_pieces", "_senders", "_unread", "_unsent")
 
-    def __init__(self, connection: Connection, answer: Response, size: int, senders: Senders, unread: Unread) -> None:
+    def __init__(self, connection: Connection, answer: Response, size: int, senders: Turns, unread: Unread) -> None:
         self._connection = connection
         pieces = pieces_of(answer.body)
         self._pieces: Iterator[bytes] | None = packed(pieces) if answer.pack else pieces  # None once it is stopped
@@ -99,10 +65,10 @@ class LongAnswer:
         self._patience: asyncio.Handle | None = None  # gives up a client that does not read
         self._senders = senders
         self._unread = unread
-        senders.add(self)
+        senders.add(self.send_piece)
 
     def send_piece(self) -> None:
-        """Write the next piece; the one after it when other connections have had their turn."""
+        """Write the next piece, unless the client is gone or does not read; the one after it in another turn."""
         connection = self._connection
         transport = connection.transport
         stalled = connection.stalled_since is not None
@@ -115,7 +81,7 @@ class LongAnswer:
         self._unsent -= PIECE
         transport.write(piece)
         if connection.stalled_since is None:
-            self._senders.add(self)
+            self._senders.add(self.send_piece)
 
     def stalls(self) -> None:
         """The client does not take what was written."""
@@ -125,7 +91,7 @@ class LongAnswer:
         """The client has taken it."""
         self._unread.moves(self._connection)
         self._wait_no_longer()
-        self._senders.add(self)
+        self._senders.add(self.send_piece)
 
     def stop(self) -> None:
         """All is written, or the client is gone."""

@@ -15,15 +15,17 @@ import sys
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, NoReturn
 from urllib.parse import unquote
 
 import httptools
 
 from seamark.api.http.messages import Admit, Handler, Request, Response, Streaming, head
-from seamark.api.http.pieces import PIECE, LongAnswer, Senders
+from seamark.api.http.pieces import PIECE, LongAnswer
 from seamark.api.http.stream import Stream, Unchunked
 from seamark.api.http.unread import Unread
+from seamark.runtime.turns import Turns
 
 MAX_BODY = 3 * 1024 * 1024
 # A body that is not kept is read up to this size, so that the client gets to see the answer.
@@ -51,7 +53,8 @@ class Connections(set["Connection"]):
         self.entering: dict[Connection, asyncio.Task[None]] = {}  # those whose TLS handshake is not done
         self.held = 0  # bytes of bodies that wait to be complete, or for their turn
         self.unread = unread or Unread(sys.maxsize)  # bytes of answers that clients do not read
-        self.senders = Senders()  # those with a piece of a long answer to write
+        self.senders = Turns()  # those with a piece of a long answer to write
+        self.takers = Turns()  # upgraded ones, whose clients have sent something
         self.on_empty: Callable[[], None] | None = None
         self.on_change: Callable[[], None] | None = None  # called when one has gone, or has got further
 
@@ -85,6 +88,7 @@ class Connection(asyncio.Protocol):
         "_headless",
         "_held",
         "_keep_alive",
+        "_owed",
         "_parser",
         "_peers",
         "_plain",
@@ -92,6 +96,7 @@ class Connection(asyncio.Protocol):
         "_request",
         "_sending",
         "_size",
+        "_taking",
         "_task",
         "_unread_size",
         "_upgraded",
@@ -124,6 +129,8 @@ class Connection(asyncio.Protocol):
         self._headless = False  # HEAD was asked: only the head is answered
         self._plain = False  # the client speaks HTTP/1.0
         self._upgraded = False  # the client speaks another protocol since its last request
+        self._taking = False  # what the client of an upgraded connection has sent waits for its turn
+        self._owed = b""  # the last answer to such bytes, if the client does not read
         self._refused = False  # what the client sends from now on is ignored
         self._unread_size = 0  # bytes since the last head or piece of a body: the size of what is not understood yet
         self.transport: Any = None
@@ -182,7 +189,7 @@ class Connection(asyncio.Protocol):
         if self._refused:
             return
         if self._upgraded and self.stream is not None:
-            self._received(self.stream.received(data))
+            self._take_in_turn(data)
             return
         if self._began is None:
             self._began = now
@@ -199,11 +206,43 @@ class Connection(asyncio.Protocol):
         if self._unread_size > MAX_HEAD:
             self._refuse(431, b"request header fields too large\n")
 
-    def _received(self, answer: bytes | None) -> None:
-        if answer is None and self.transport is not None:
+    def _take_in_turn(self, data: bytes) -> None:
+        """Nothing further is read until then: a client that sends thousands of short messages delays only itself."""
+        self._taking = True
+        self.transport.pause_reading()
+        self._peers.takers.add(partial(self._take, data))
+
+    def _take(self, data: bytes) -> None:
+        self._taking = False
+        if self.stream is None or self.transport is None:
+            return
+        try:
+            answer = self.stream.received(data)
+        except BaseException:
+            self.transport.abort()
+            raise
+        if answer is None:
             self.transport.close()
-        elif answer and self.transport is not None:
+            return
+        if self._writable is not None:
+            self._owed = answer or self._owed  # one is enough for a client that does not read any
+        elif answer:
             self.transport.write(answer)
+        self.read_on()
+
+    def read_on(self) -> None:
+        """Read from the client again, unless it has sent enough, or does not read its answers."""
+        if self.transport is None or self.transport.is_closing():
+            return
+        if not self._upgraded or self.stream is None:
+            if self._writable is None and self._takes_more:
+                self.transport.resume_reading()
+        elif self._taking or self.stream.full:
+            return
+        elif self.stream.more:
+            self._take_in_turn(b"")
+        else:
+            self.transport.resume_reading()
 
     def pause_writing(self) -> None:
         """The client does not read fast enough: take no further requests from it until it has caught up."""
@@ -225,8 +264,10 @@ class Connection(asyncio.Protocol):
         if waiting is not None and not waiting.done():
             waiting.set_result(None)
         if self.transport is not None and not self.transport.is_closing():
-            if self.stream is None or self.stream.reads:
-                self.transport.resume_reading()
+            owed, self._owed = self._owed, b""
+            if owed:
+                self.transport.write(owed)
+            self.read_on()
             if not self.busy:
                 self._next()
             elif self._sending is not None:
@@ -355,15 +396,18 @@ class Connection(asyncio.Protocol):
             else:
                 self._waits = request.waits
                 self._task = asyncio.ensure_future(self._wait(answer))
-        if self.transport is not None and self._writable is None and self._takes_more:
-            self.transport.resume_reading()
+        self.read_on()
 
     @property
     def _takes_more(self) -> bool:
         return len(self._waiting) < MAX_PIPELINED and self._held <= MAX_BODY
 
     async def _wait(self, answer: Awaitable[Response | Streaming]) -> None:
-        made = await answer
+        try:
+            made = await answer
+        except BaseException:
+            self.cut()  # a client that gets no answer must not wait for one
+            raise
         self._waits = None
         self._answer(made)
         if not self.busy:

@@ -15,13 +15,16 @@ MAX_STREAM_BACKLOG = 16 * 1024 * 1024
 class Stream:
     """The writing end of a streaming answer.  Data must already be in HTTP chunks (:func:`frame`)."""
 
-    __slots__ = ("_connection", "_transport", "on_close", "on_end", "on_writable", "stalled")
+    __slots__ = ("_connection", "_transport", "full", "more", "on_close", "on_end", "on_writable", "stalled")
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._transport = connection.transport
         # Whether the reader has yet to take what was written; wait for :meth:`drain` or ``on_writable``.
         self.stalled = connection.stalled_since is not None
+        # Of an upgraded connection: whether part of what has come waits for another turn, and whether no more is to be
+        # read before a call of ``Connection.read_on``.
+        self.more = self.full = False
         self.on_close: Callable[[], None] | None = None  # called when the reader is gone
         self.on_end: Callable[[], None] | None = None  # called when the answer has ended, by either side
         self.on_writable: Callable[[], None] | None = None  # called when the reader has caught up after a stall
@@ -57,13 +60,11 @@ class Stream:
         return b"0\r\n\r\n"
 
     def received(self, data: bytes) -> bytes | None:
-        """What to answer to bytes that come meanwhile; None to close.  Only upgraded connections have such bytes."""
-        raise NotImplementedError
+        """What to answer to bytes that come meanwhile; None to close.  Only upgraded connections have such bytes.
 
-    @property
-    def reads(self) -> bool:
-        """Whether more bytes may come meanwhile; an upgraded connection may have enough that wait."""
-        return True
+        If the client does not read, only the last answer is sent, when it does.
+        """
+        raise NotImplementedError
 
     def ended(self) -> None:
         on_end, self.on_end = self.on_end, None
@@ -81,6 +82,8 @@ class Unchunked(Stream):
         self._rest = b""  # of a chunk that is not complete
 
     def write(self, frames: bytes | memoryview) -> bool:
+        if self._transport.is_closing():
+            return False  # before :meth:`join`, which may be for clients only that have not said goodbye
         data, pieces, at = self._rest + bytes(frames), [], 0
         while (start := data.find(b"\r\n", at) + 2) > 1:
             end = start + int(data[at : start - 2], 16)

@@ -157,9 +157,13 @@ class Tls(asyncio.Protocol, asyncio.Transport):
     def resume_reading(self) -> None:
         if not self._reads and not self._closing:
             self._reads = True
+            asyncio.get_running_loop().call_soon(self._read_on)
+
+    def _read_on(self) -> None:
+        """First what has come: a protocol that pauses often would otherwise let ever more of it pile up here."""
+        self.data_received(b"")
+        if self._reads and not self._closing:
             self._socket.resume_reading()
-            if self._incoming.pending:
-                asyncio.get_running_loop().call_soon(self.data_received, b"")
 
     def is_closing(self) -> bool:
         return self._closing

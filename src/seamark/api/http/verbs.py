@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import msgspec
 
@@ -132,6 +132,17 @@ class Call(msgspec.Struct):
             options = delete_options(self.query)
         return options, Caller(self.user, times.text(self.clock.time()), notes=self.notes)
 
+    async def document(self) -> body.Body:
+        """The object in the body of a create or update."""
+        found = await self.read(body.read, self.request.body, self.content_type, self.target.sent)
+        self.keep(found.value)
+        return found
+
+    def keep(self, value: Any) -> None:
+        """What a large body says, for the audit log, which would take as long to read it again."""
+        if self.patience is not None:
+            self.request.parsed = value
+
     async def read(self, step: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """What a step of the work on the body makes."""
         return step(*args, **kwargs) if self.patience is None else await self.patience.hear(step, *args, **kwargs)
@@ -220,14 +231,14 @@ class Verbs:
     async def _create(self, call: Call) -> Answer:
         renderer = call.renderer()
         options = write_options(call.query, "CreateOptions")
-        document = await call.read(body.read, call.request.body, call.content_type, call.target.sent)
+        document = await call.document()
         created = await self._operations.create(call.target, document, call.caller(options))
         return _answer(renderer, created) if renderer.direct else await self._answered(call, renderer, created)
 
     async def _update(self, call: Call) -> Answer:
         renderer = call.renderer()
         options = write_options(call.query, "UpdateOptions")
-        document = await call.read(body.read, call.request.body, call.content_type, call.target.sent)
+        document = await call.document()
         updated = await self._operations.update(call.target, document, call.caller(options))
         return _answer(renderer, updated) if renderer.direct else await self._answered(call, renderer, updated)
 
@@ -248,6 +259,7 @@ class Verbs:
         renderer = call.renderer()
         options = patch_options(call.query, apply=True)
         config, mistakes = await call.read(body.read_applied, call.request.body, options.field_validation)
+        call.keep(config)
         caller = call.caller(options)
         force = bool(options.force)
         applied = await self._operations.apply(call.target, config, caller, force=force, warnings=mistakes)

@@ -9,6 +9,7 @@ that it missed from those that the cache keeps for all, and its watch ends if th
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from itertools import islice
@@ -31,6 +32,8 @@ from seamark.errors import Object
 from seamark.kinds.language import decode
 from seamark.kinds.language.shape import Shape
 from seamark.store.protocol import StoreError
+
+log = logging.getLogger(__name__)
 
 # Without timeoutSeconds a watch lives this long, spread so that clients do not all come back at once.
 SHORTEST_WATCH, LONGEST_WATCH = 1800.0, 3600.0
@@ -150,12 +153,17 @@ class Alike:
         self._pending.clear()
         first, at_once, columns = self._first, len(data) <= PIECE, self._columns
         for watch in list(self._watches):
-            if at_once and watch.after < first and not (columns and watch.first):
-                watch.deliver(data)
-            else:
-                # This is too much to write at once, or the watch begins after some of these events, or its client has
-                # yet to get the columns of a Table.
-                self._send_from_collection(watch)
+            try:
+                if at_once and watch.after < first and not (columns and watch.first):
+                    watch.deliver(data)
+                else:
+                    # This is too much to write at once, or the watch begins after some of these events, or its client
+                    # has yet to get the columns of a Table.
+                    self._send_from_collection(watch)
+            except Exception:
+                # A mistake about one connection must not end all others, and the server with them.
+                log.exception("a watch of %s is cut off, because it failed", self._renderer.kind.resource.plural)
+                watch.cut()
 
     def _send_from_collection(self, watch: Watch) -> None:
         """Let a watch find those events that were offered last by itself."""

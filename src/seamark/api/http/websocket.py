@@ -6,12 +6,21 @@ A browser cannot set headers on a WebSocket, so its token comes as one of the su
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import TYPE_CHECKING
 
 from seamark.api.authentication import BEARER_PROTOCOL, subprotocols
 from seamark.api.http.messages import Request
 from seamark.api.http.protocol import Connection
 from seamark.api.http.stream import Unchunked
+
+if TYPE_CHECKING:
+    from wsproto.connection import Connection as Messages
+    from wsproto.events import Event
+
+# Messages, or parts of them, that are looked at in one turn: each takes its time, however short it is.
+AT_ONCE = 64
 
 
 def asked_for(headers: Mapping[str, str]) -> bool:
@@ -38,6 +47,12 @@ def upgraded(request: Request, content_type: str, connection: Connection) -> tup
     return head(request, chosen[0] if chosen else ""), stream
 
 
+def heard(messages: Messages, data: bytes) -> Iterator[Event]:
+    """The next events of a WebSocket, now that these bytes have come; there may be more if there are ``AT_ONCE``."""
+    messages.receive_data(data)
+    return islice(messages.events(), AT_ONCE)
+
+
 class MessageStream(Unchunked):
     """The writing end of a watch whose client asked for a WebSocket."""
 
@@ -61,18 +76,14 @@ class MessageStream(Unchunked):
     def received(self, data: bytes) -> bytes | None:
         """What to answer to bytes from the client; None if it closes or does not speak the protocol."""
         from wsproto.events import CloseConnection, Ping
-        from wsproto.utilities import RemoteProtocolError
 
-        answer = b""
-        try:
-            self._messages.receive_data(data)
-            for event in self._messages.events():
-                if isinstance(event, CloseConnection):
-                    return None
-                if isinstance(event, Ping):
-                    answer += self._messages.send(event.response())
-        except RemoteProtocolError:
-            return None
+        answer, self.more = b"", False
+        for number, event in enumerate(heard(self._messages, data), 1):
+            self.more = number == AT_ONCE
+            if isinstance(event, CloseConnection):
+                return None
+            if isinstance(event, Ping):
+                answer = self._messages.send(event.response())  # to the last one is enough (RFC 6455, section 5.5.3)
         return answer
 
     def last(self) -> bytes:

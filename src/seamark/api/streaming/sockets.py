@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from seamark.api.http.messages import Streaming
 from seamark.api.http.protocol import Connection
 from seamark.api.http.stream import Stream
+from seamark.api.http.websocket import AT_ONCE, heard
 
 if TYPE_CHECKING:
     from wsproto.events import Event
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from seamark.api.streaming.upgrading import Upgrade
 
 MOST_UNREAD = 1 << 20  # bytes that wait for their reader, before the client is read no further
-PIECE_COST = 128  # what a piece counts for on top of its length: the objects that hold it
+PIECE_COST = 256  # what a piece counts for on top of its length, because it takes memory however short it is
 Piece = tuple[bool, bytes]  # whether it begins a message, and its bytes
 
 
@@ -34,15 +35,10 @@ class Socket(Stream):
         self._closed = False
         self._waiting: asyncio.Future[None] | None = None
 
-    @property
-    def reads(self) -> bool:
-        return self._unread <= MOST_UNREAD
-
     def _take(self, data: bytes, *, begins: bool) -> None:
         self._arrived.append((begins, data))
         self._unread += PIECE_COST + len(data)
-        if not self.reads:
-            self._connection.transport.pause_reading()
+        self.full = self._unread > MOST_UNREAD
 
     def _wake(self) -> None:
         if self._waiting is not None and not self._waiting.done():
@@ -58,10 +54,10 @@ class Socket(Stream):
             self._waiting = asyncio.get_running_loop().create_future()
             await self._waiting
         piece = self._arrived.popleft()
-        paused = not self.reads
         self._unread -= PIECE_COST + len(piece[1])
-        if paused and self.reads and self._connection.transport is not None:
-            self._connection.transport.resume_reading()
+        if self.full and self._unread <= MOST_UNREAD:
+            self.full = False
+            self._connection.read_on()
         return piece
 
     async def send(self, data: bytes) -> None:
@@ -108,23 +104,22 @@ class WebSocket(Socket):
 
     def received(self, data: bytes) -> bytes | None:
         from wsproto.events import CloseConnection, Message, Ping
-        from wsproto.utilities import RemoteProtocolError
 
-        answer = b""
-        try:
-            self._messages.receive_data(data)
-            for event in self._messages.events():
-                if isinstance(event, Message):
-                    data = event.data if isinstance(event.data, bytes) else bytes(event.data, "utf-8")
-                    self._take(data, begins=self._begins)
-                    self._begins = event.message_finished
-                elif isinstance(event, Ping):
-                    answer += self._messages.send(event.response())
-                elif isinstance(event, CloseConnection):
-                    answer += self._messages.send(event.response())
-                    self._closed = True
-        except RemoteProtocolError:
-            return None
+        answer, self.more = b"", False
+        if self._closed:
+            return answer  # what comes after the goodbye says nothing
+        for number, event in enumerate(heard(self._messages, data), 1):
+            self.more = number == AT_ONCE
+            if isinstance(event, Message):
+                data = event.data if isinstance(event.data, bytes) else bytes(event.data, "utf-8")
+                self._take(data, begins=self._begins)
+                self._begins = event.message_finished
+            elif isinstance(event, Ping):
+                answer = self._messages.send(event.response())  # to the last one is enough
+            elif isinstance(event, CloseConnection):
+                answer = self._messages.send(event.response())
+                self._closed, self.more = True, False
+                break
         self._wake()
         return answer
 

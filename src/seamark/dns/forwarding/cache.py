@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections import OrderedDict
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -18,8 +18,12 @@ from seamark.dns.wire.message import Query
 from seamark.dns.zone.names import Labels
 from seamark.dns.zone.records import Question, Rcode, Type
 
-if TYPE_CHECKING:
-    from dns.message import Message
+_ADDITIONAL = 2  # the last of the sections of records
+# The data of records is checked as well, unless there are more than these: that takes 40 µs for each of them, and there
+# is room for thousands.
+_MOST_CHECKED = 64
+_MOST_OCTETS = 64 * 1024 * 1024  # that the replies in a cache may take, about
+_RECORD_COST = 128  # what the offset and the TTL of a record take
 
 Key = tuple[Labels, int, int, bool, bool]  # name, type, class, DNSSEC wanted, checking disabled
 
@@ -33,6 +37,10 @@ class Fetched(msgspec.Struct, frozen=True, gc=False):
     lifetime: int
 
     @property
+    def size(self) -> int:
+        return len(self.message) + _RECORD_COST * len(self.ttls_at)
+
+    @property
     def rcode(self) -> int:
         return self.message[3] & 15
 
@@ -41,7 +49,8 @@ class Fetched(msgspec.Struct, frozen=True, gc=False):
 
     def reply_to(self, query: Query, *, datagram: bool, age: int, stale_ttl: int | None = None) -> bytes:
         """This reply, adapted to a query's id, spelling, flags and size limit."""
-        out = bytearray(self.message)
+        opt = wire.opt_record(query)
+        out = bytearray(self.cut(query.limit(datagram=datagram) - len(opt)))
         flags = int.from_bytes(out[2:4], "big") & ~(wire.RD | wire.CD)
         flags |= query.flags & (wire.RD | wire.CD) | wire.RA
         if age:
@@ -52,43 +61,63 @@ class Fetched(msgspec.Struct, frozen=True, gc=False):
         spelled = wire.name_bytes(query.question.spelled)
         out[12 : 12 + len(spelled)] = spelled
         for at, ttl in self.ttls_at:
+            if at > len(out):
+                break
             struct.pack_into("!I", out, at, max(0, ttl - age) if stale_ttl is None else stale_ttl)
-        opt = wire.opt_record(query)
-        limit = query.limit(datagram=datagram) - len(opt)
-        if len(out) > limit:
-            out = bytearray(_truncated(bytes(out), limit))
         if opt:
             additionals = int.from_bytes(out[10:12], "big") + 1
             out[10:12] = additionals.to_bytes(2, "big")
             out += opt
         return bytes(out)
 
+    def cut(self, limit: int, *, most: int = wire.LARGEST) -> bytes:
+        """The message with as many of its first records as fit, ``most`` at most; it is marked if some are missing.
 
-def _truncated(message: bytes, limit: int) -> bytes:
-    import dns.message
-
-    # As single records, because dnspython drops whole sets, and part of a set is better than nothing.
-    whole = dns.message.from_wire(message, one_rr_per_rrset=True)
-    return whole.to_wire(max_size=limit, prefer_truncation=True)
+        Names refer to earlier ones only, so that the beginning of a message is a message.
+        """
+        if len(self.message) <= limit and len(self.ttls_at) <= most:
+            return self.message
+        kept, end = 0, 12 + _name_length(self.message, 12) + 4
+        for at, _ in self.ttls_at[:most]:
+            next_end = at + 6 + int.from_bytes(self.message[at + 4 : at + 6], "big")
+            if next_end > limit:
+                break
+            kept, end = kept + 1, next_end
+        ident, flags, questions, *counts = wire.HEADER.unpack_from(self.message)
+        left = kept
+        for section, count in enumerate(counts):
+            counts[section] = min(count, left)
+            left -= counts[section]
+            if counts[section] < count and section < _ADDITIONAL:
+                flags |= wire.TC
+        return wire.HEADER.pack(ident, flags, questions, *counts) + self.message[12:end]
 
 
 def fetched(reply: bytes, question: Question, now: float, *, longest: int, longest_negative: int) -> Fetched:
-    """Parse an upstream's reply; raises :class:`dns.exception.DNSException` if it is not a DNS message.
+    """Parse an upstream's reply; raises ``DNSException`` or ``MalformedMessage`` if it is not a DNS message.
 
     Its octets are kept as they came.  So a name that is a pointer to the question takes the spelling of each query that
     the reply is used for; other names keep their spelling.
     """
     import dns.message
 
-    message = dns.message.from_wire(reply, ignore_trailing=True, one_rr_per_rrset=True)
-    if not message.question:
+    questions, answers, authorities, additionals = wire.HEADER.unpack_from(reply)[2:]
+    if not questions:
         # The reply is only an rcode: add the question.
         header = wire.HEADER.pack(0, int.from_bytes(reply[2:4], "big"), 1, 0, 0, 0)
         return Fetched(header + wire.question_bytes(question), (), now, 0)
+    if answers + authorities + additionals <= _MOST_CHECKED:
+        message = dns.message.from_wire(reply, ignore_trailing=True, one_rr_per_rrset=True)
+        if message.opt is not None and _records(reply)[-1].type != Type.OPT:
+            message.use_edns(False)
+            reply = message.to_wire(want_shuffle=False)
     records = _records(reply)
+    if additionals and records[-1].type == Type.OPT:
+        # Without it, because EDNS is hop by hop.
+        reply = reply[:10] + (additionals - 1).to_bytes(2, "big") + reply[12 : records[-1].start]
+        records.pop()
     if any(record.type == Type.OPT for record in records):
-        reply, records = _without_edns(reply, records, message)
-    answers, authorities = len(message.answer), len(message.authority)
+        raise wire.MalformedMessage("an OPT record is not at the end")
     negative = -1
     for record in records[answers : answers + authorities]:
         if record.type == Type.SOA:
@@ -115,32 +144,35 @@ class _Place(NamedTuple):
 
 
 def _records(message: bytes) -> list[_Place]:
-    """The offsets of every record of a well-formed message with one question."""
-    _, at = wire.read_name(message, 12)
-    at += 4
+    """The offsets of every record of a message with one question; raises :class:`wire.MalformedMessage`."""
+    at = 12 + _name_length(message, 12) + 4
     found = []
     for _ in range(sum(wire.HEADER.unpack_from(message)[3:])):
-        start = at
-        _, at = wire.read_name(message, at)
+        start, at = at, at + _name_length(message, at)
+        data = at + wire.RECORD.size
+        if data > len(message):
+            raise wire.MalformedMessage("a record is cut short")
         kind, _, ttl, length = wire.RECORD.unpack_from(message, at)
-        end = at + wire.RECORD.size + length
-        found.append(_Place(kind, start, at + 4, ttl, end))
-        at = end
+        if data + length > len(message):
+            raise wire.MalformedMessage("a record's data runs off the message")
+        found.append(_Place(kind, start, at + 4, ttl, data + length))
+        at = data + length
     return found
 
 
-def _without_edns(reply: bytes, records: list[_Place], message: Message) -> tuple[bytes, list[_Place]]:
-    """Remove the OPT record, because EDNS is hop by hop.  It is nearly always the last record, and simply cut off."""
-    if records[-1].type == Type.OPT:
-        additionals = int.from_bytes(reply[10:12], "big") - 1
-        return reply[:10] + additionals.to_bytes(2, "big") + reply[12 : records[-1].start], records[:-1]
-    message.use_edns(False)
-    plain = message.to_wire(want_shuffle=False)
-    return plain, _records(plain)
+def _name_length(message: bytes, at: int) -> int:
+    """How many octets a name has where it stands; what a pointer in it leads to is not looked at."""
+    start = at
+    while at < len(message):
+        length = message[at]
+        if length == 0 or length >= 192:
+            return at + (1 if length == 0 else 2) - start
+        at += 1 + length
+    raise wire.MalformedMessage("a name runs off the message")
 
 
 class AnswerCache:
-    """A bounded cache; the least recently used reply is dropped first.
+    """A cache, bounded in number and octets; the least recently used reply is dropped first.
 
     Expired replies stay for ``stale_seconds``, to be served while no upstream resolver answers.
     """
@@ -149,6 +181,7 @@ class AnswerCache:
         self._entries = entries
         self._stale_seconds = stale_seconds
         self._kept: OrderedDict[Key, Fetched] = OrderedDict()
+        self._held = 0  # octets
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -160,7 +193,7 @@ class AnswerCache:
             return None
         if now >= found.fetched_at + found.lifetime:
             if now >= found.fetched_at + found.lifetime + self._stale_seconds:
-                del self._kept[key]
+                self._drop(key)
             return None
         self._kept.move_to_end(key)
         return found
@@ -175,7 +208,12 @@ class AnswerCache:
     def put(self, key: Key, found: Fetched) -> None:
         if not self._entries or found.lifetime <= 0:
             return
+        self._drop(key)
         self._kept[key] = found
-        self._kept.move_to_end(key)
-        while len(self._kept) > self._entries:
-            self._kept.popitem(last=False)
+        self._held += found.size
+        while len(self._kept) > self._entries or self._held > _MOST_OCTETS:
+            self._drop(next(iter(self._kept)))
+
+    def _drop(self, key: Key) -> None:
+        if (dropped := self._kept.pop(key, None)) is not None:
+            self._held -= dropped.size

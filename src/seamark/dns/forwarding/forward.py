@@ -22,6 +22,8 @@ log = logging.getLogger(__name__)
 # RFC 8767, section 5: the TTL of a stale answer, and how long to wait for a fresh one before serving it.
 _STALE_TTL = 30
 _STALE_PATIENCE = 1.8
+_QUERIES_PER_QUESTION = 4  # that may wait for their answers, for each question that may be in progress
+_MOST_FOLLOWED = 64  # records of an alias's target that are looked at
 
 
 class Forwarder:
@@ -45,6 +47,7 @@ class Forwarder:
         self._routes.sort(key=lambda route: len(route[0]), reverse=True)
         self._cache = AnswerCache(entries=config.cache_entries, stale_seconds=config.stale_seconds)
         self._asking: dict[Key, asyncio.Task[Fetched]] = {}
+        self._waiting = 0  # queries whose questions are being asked
         self._requests = registry.counter("seamark_dns_forward_requests_total", "Questions put to upstream resolvers.")
         self._failures = registry.counter("seamark_dns_forward_failures_total", "Upstream resolvers that failed.")
         self._hits = registry.counter("seamark_dns_forward_cache_hits_total", "Answers of others served from memory.")
@@ -76,7 +79,7 @@ class Forwarder:
         if known is not None:
             self._hits.add()
             return known.reply_to(query, datagram=datagram, age=known.age(now))
-        if key not in self._asking and len(self._asking) >= self._config.most_concurrent:
+        if self._crowded(key):
             return wire.write_status(query, Rcode.REFUSED)
         try:
             answer = await self._fetch_or_tire(key, question, query.flags & (wire.RD | wire.CD))
@@ -91,18 +94,24 @@ class Forwarder:
         return answer.reply_to(query, datagram=datagram, age=answer.age(self._clock.monotonic()))
 
     async def records(self, question: Question) -> list[Record]:
+        import dns.exception
+
         key: Key = (question.name, question.type, question.klass, False, False)
         now = self._clock.monotonic()
         answer = self._cache.get(key, now)
         if answer is None:
-            if key not in self._asking and len(self._asking) >= self._config.most_concurrent:
+            if self._crowded(key):
                 return []
             try:
                 answer = await self._fetch(key, question, wire.RD)
             except UpstreamFailed as problem:
                 log.debug("no answer for %s: %s", ".".join(question.name), problem)
                 return []
-        return _records(answer, answer.age(self._clock.monotonic()))
+        try:
+            return _records(answer, answer.age(self._clock.monotonic()))
+        except dns.exception.DNSException as problem:
+            log.debug("%s leads to what cannot be read: %s", ".".join(question.name), problem)
+            return []
 
     async def close(self) -> None:
         for task in self._asking.values():
@@ -125,7 +134,16 @@ class Forwarder:
         if task is None:
             task = self._asking[key] = asyncio.get_running_loop().create_task(self._ask(key, question, flags))
             task.add_done_callback(lambda done: self._asked(key, done))
-        return await asyncio.shield(task)
+        self._waiting += 1
+        try:
+            return await asyncio.shield(task)
+        finally:
+            self._waiting -= 1
+
+    def _crowded(self, key: Key) -> bool:
+        """Whether too many questions are in progress, or too many queries wait for them: a few may be of thousands."""
+        most = self._config.most_concurrent
+        return (key not in self._asking and len(self._asking) >= most) or self._waiting >= _QUERIES_PER_QUESTION * most
 
     def _asked(self, key: Key, task: asyncio.Task[Fetched]) -> None:
         del self._asking[key]
@@ -194,7 +212,7 @@ def _records(answer: Fetched, age: int) -> list[Record]:
     """The answer section, each record with its remaining TTL."""
     import dns.message
 
-    message = dns.message.from_wire(answer.message, one_rr_per_rrset=True)
+    message = dns.message.from_wire(answer.cut(wire.LARGEST, most=_MOST_FOLLOWED), one_rr_per_rrset=True)
     return [
         Record(rrset.name.labels[:-1], int(rrset.rdtype), max(0, rrset.ttl - age), (rrset[0].to_wire(),))
         for rrset in message.answer

@@ -17,8 +17,10 @@ from typing import cast
 
 from seamark.dns.responder import Reply, Responder
 from seamark.dns.sockets.udp import Background
+from seamark.runtime.turns import Turns
 
 _MOST_WAITING = 64  # queries of one connection that wait for upstream resolvers
+_AT_ONCE = 32  # queries of one connection that are answered before others have their turn
 _BACKLOG = 512
 
 
@@ -53,6 +55,7 @@ class TcpListener:
     ) -> None:
         self.responder = responder
         self.background = background
+        self.turns = Turns()  # of connections that have sent something
         self.open: dict[_Connection, None] = {}  # in the order of their last message, so that the first is idle longest
         self._of_client: dict[str, dict[_Connection, None]] = {}  # the same, in the order of their beginning
         self._connections = connections
@@ -135,6 +138,7 @@ class _Connection(asyncio.Protocol):
         self._buffer = bytearray()
         self._transport: asyncio.Transport | None = None
         self._full = False  # the write buffer is full, because the client does not read its replies
+        self._in_line = False  # what the client has sent waits for its turn
 
     def close(self) -> None:
         if self._transport is not None:
@@ -158,7 +162,8 @@ class _Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._buffer += data
-        self._take_messages()
+        if not self._in_line:
+            self._take_messages()
 
     def pause_writing(self) -> None:
         self._full = True
@@ -167,28 +172,40 @@ class _Connection(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self._full = False
-        self._take_messages()
+        self._wait_for_turn()
 
     # --- messages ----------------------------------------------------------------------------------
 
+    def _wait_for_turn(self) -> None:
+        """Read no more before that: a client that sends thousands of queries in one go delays only itself."""
+        if self._transport is not None and not self._in_line:
+            self._in_line = True
+            self._transport.pause_reading()
+            self._listener.turns.add(self._take_messages)
+
     def _take_messages(self) -> None:
+        self._in_line = False
         buffer, at = self._buffer, 0
-        while self._transport is not None and not self._full and self.waiting < _MOST_WAITING:
-            if len(buffer) - at < 2:
-                break
+        for _ in range(_AT_ONCE):
+            if not self._takes_more:
+                break  # until the client has read its replies, or upstream resolvers have answered
             end = at + 2 + int.from_bytes(buffer[at : at + 2], "big")
-            if len(buffer) < end:
+            if len(buffer) < max(end, at + 2):
+                if self._transport is not None:
+                    self._transport.resume_reading()
                 break
             packet = bytes(buffer[at + 2 : end])
             at = end
             self._listener.heard(self)
             self._answer(packet)
+        else:
+            self._wait_for_turn()
         del buffer[:at]
-        if self._transport is not None and not self._transport.is_closing():
-            if self._full or self.waiting >= _MOST_WAITING:
-                self._transport.pause_reading()
-            else:
-                self._transport.resume_reading()
+
+    @property
+    def _takes_more(self) -> bool:
+        closing = self._transport is None or self._transport.is_closing()
+        return not closing and not self._full and self.waiting < _MOST_WAITING
 
     def _answer(self, packet: bytes) -> None:
         began = time.perf_counter()
@@ -214,7 +231,7 @@ class _Connection(asyncio.Protocol):
             self.waiting -= 1
             self._listener.heard(self)
             self._listener.responder.measures.took("tcp", time.perf_counter() - began)
-            self._take_messages()
+            self._wait_for_turn()
 
     def _send(self, reply: Reply) -> None:
         if self._transport is None:

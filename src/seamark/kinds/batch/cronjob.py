@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import tzinfo
-from functools import lru_cache
 from typing import Any
 
 from seamark.errors import Object
@@ -19,6 +18,7 @@ from seamark.kinds.values.fields import Errors, invalid, not_supported, required
 from seamark.kinds.values.label_selector import printed
 from seamark.kinds.values.times import age
 from seamark.kinds.workloads import workload
+from seamark.remembering import remembered
 
 LONGEST_NAME = 52  # the name of a Job is that of its CronJob and eleven characters more
 _POLICIES = ("Allow", "Forbid", "Replace")
@@ -145,7 +145,7 @@ def _zone_mistakes(zone: str | None) -> Errors:
     return [] if time_zone(zone) is not None else [invalid(path, zone, f"unknown time zone {zone}")]
 
 
-@lru_cache(maxsize=256)
+@remembered(256)
 def time_zone(name: str) -> tzinfo | None:
     """The time zone of this name; None if there is none."""
     from zoneinfo import ZoneInfo  # here, since few clusters have CronJobs

@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta, tzinfo
-from functools import lru_cache
 
 import msgspec
+
+from seamark.remembering import remembered
 
 _MACROS = {
     "@yearly": "0 0 1 1 *",
@@ -96,7 +97,7 @@ def _midnight(now: datetime, day: datetime, zone: tzinfo) -> datetime:
     return max(found, now.astimezone(UTC) + timedelta(minutes=1))
 
 
-@lru_cache(maxsize=1024)
+@remembered(1024)
 def parse(text: str) -> Schedule:
     """The schedule; raises :class:`ScheduleError`.  A time zone is not taken here: CronJobs have a field for it."""
     if text.startswith("@"):

@@ -19,6 +19,7 @@ from seamark.errors import Object
 from seamark.kinds.language import shapes
 from seamark.kinds.language.protobuf import MAGIC
 from seamark.kinds.language.shape import Field, ListOf, MapOf, Shape, Type, Zero
+from seamark.remembering import remembered
 
 Write = Callable[[Any], bytes]
 
@@ -226,7 +227,7 @@ def varint(number: int) -> bytes:
 # --- values that are small messages ----------------------------------------------------------------
 
 
-@lru_cache(maxsize=1024)
+@remembered(1024)
 def _time(text: str) -> bytes:
     """Seconds and nanoseconds.  Cached, because the conditions of an object mostly have the same time."""
     moment = datetime.fromisoformat(text)

@@ -7,11 +7,11 @@ Pods only, so that a template stays as its author wrote it.
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from typing import Any
 
 from seamark.errors import Object
 from seamark.kinds.pod.resources import default_pod_resources, round_up
+from seamark.remembering import remembered
 
 _DOMAIN_PART = r"[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?"
 _DOMAIN = rf"(?:{_DOMAIN_PART}(?:\.{_DOMAIN_PART})*|\[[a-fA-F0-9:]+\])(?::[0-9]+)?"
@@ -25,7 +25,7 @@ _image = re.compile(
 _identifier = re.compile("[a-f0-9]{64}")
 
 
-@lru_cache(maxsize=4096)
+@remembered(4096)
 def pull_policy(image: str) -> str:
     """Always for the tag ``latest``, which is the default; IfNotPresent for another tag, a digest or a bad name."""
     parts = _image.fullmatch(image)

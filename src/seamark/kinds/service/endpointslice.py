@@ -7,7 +7,6 @@ order, this checks ports and endpoints first, then the address type and the numb
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any
 
 from seamark.errors import Object
@@ -35,6 +34,7 @@ from seamark.kinds.values.fields import (
 from seamark.kinds.values.ports import app_protocol_mistakes, protocol_mistakes
 from seamark.kinds.values.times import age
 from seamark.kinds.wellknown import MIRROR_CONTROLLER, SLICE_CONTROLLER, SLICE_MANAGED_BY_LABEL
+from seamark.remembering import remembered
 
 ADDRESS_TYPES = ("FQDN", "IPv4", "IPv6")
 MOST_ENDPOINTS = 1000
@@ -174,7 +174,7 @@ def _flawless(endpoint: Object, address_type: str) -> bool:
     )
 
 
-@lru_cache(maxsize=4096)
+@remembered(4096)
 def _plain_node(name: str) -> bool:
     """Cached, because there are far fewer nodes than endpoints."""
     return not metadata.dns_subdomain(name)

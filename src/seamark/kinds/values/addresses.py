@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable
-from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 from socket import AF_INET, AF_INET6, inet_ntop, inet_pton
 from typing import Literal
@@ -20,6 +19,7 @@ from typing import Literal
 import msgspec
 
 from seamark.kinds.values.fields import Errors, invalid, show
+from seamark.remembering import remembered
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
@@ -108,7 +108,7 @@ def plain(text: str) -> Family | None:
     return _plain(text) if len(text) <= _LONGEST else None
 
 
-@lru_cache(maxsize=8192)
+@remembered(8192)
 def _plain(text: str) -> Family | None:
     family, number = ("IPv6", AF_INET6) if ":" in text else ("IPv4", AF_INET)
     try:
@@ -134,7 +134,7 @@ def parse(text: str) -> Parsed | None:
     return _parse(text) if len(text) <= _LONGEST else None
 
 
-@lru_cache(maxsize=8192)
+@remembered(8192)
 def _parse(text: str) -> Parsed | None:
     found = _read(text)
     if found is None:
@@ -170,7 +170,7 @@ def parse_network(text: str) -> ParsedNetwork | None:
     return _parse_network(text) if len(text) <= _LONGEST else None
 
 
-@lru_cache(maxsize=1024)
+@remembered(1024)
 def _parse_network(text: str) -> ParsedNetwork | None:
     before, slash, after = text.partition("/")
     found = _read(before)
@@ -230,7 +230,7 @@ def flawless(text: str) -> Family | None:
     return _flawless(text) if len(text) <= _LONGEST else None
 
 
-@lru_cache(maxsize=8192)
+@remembered(8192)
 def _flawless(text: str) -> Family | None:
     if (found := plain(text)) is not None:
         packed = inet_pton(AF_INET if found == "IPv4" else AF_INET6, text)

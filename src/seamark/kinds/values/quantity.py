@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
-from functools import lru_cache
 from typing import Literal
 
 import msgspec
+
+from seamark.remembering import remembered
 
 Format = Literal["BinarySI", "DecimalSI", "DecimalExponent"]
 
@@ -130,13 +131,13 @@ def _print(digits: int, exponent: int, form: Format) -> str:
     return f"{digits}{_DECIMAL_SUFFIX[exponent]}"
 
 
-@lru_cache(maxsize=4096)
+@remembered(4096)
 def canonical(text: str) -> str:
     """The canonical text of a quantity; raises :class:`QuantityError`."""
     return parse(text.strip()).text
 
 
-@lru_cache(maxsize=4096)
+@remembered(4096)
 def amount(text: str) -> Decimal:
     """The exact amount of a quantity, only to compare: it may be 1e2147483647, which arithmetic cannot handle."""
     return parse(text).value

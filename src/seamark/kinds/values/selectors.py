@@ -12,8 +12,9 @@ support only ``=``, ``==`` and ``!=``; a backslash escapes ``\\``, ``,`` and ``=
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from math import inf
 from typing import Any, Literal
 
 import msgspec
@@ -22,6 +23,7 @@ from seamark.errors import BadRequest
 from seamark.kinds.values.fields import FieldError, invalid, one_message
 from seamark.kinds.values.metadata import label_value, qualified_name
 from seamark.kinds.values.numbers import int64
+from seamark.remembering import remembered
 
 Operator = Literal["=", "!=", "in", "notin", "exists", "!", "gt", "lt"]
 
@@ -81,6 +83,52 @@ class Requirement(msgspec.Struct, frozen=True):
                 return f"{self.key}{self.operator}{self.values[0]}"
 
 
+class _Demand:
+    """What all requirements about one label together demand of its value."""
+
+    __slots__ = ("_above", "_below", "_numeric", "_unwanted", "_wanted", "absence", "presence")
+
+    def __init__(self, requirements: Iterable[Requirement]) -> None:
+        self.presence = self.absence = False  # whether it must be there, and whether it must not
+        self._wanted: frozenset[str] | None = None  # None for all
+        self._unwanted: set[str] = set()
+        self._numeric = False
+        self._above: float = -inf
+        self._below: float = inf
+        for each in requirements:
+            match each.operator:
+                case "=" | "in":
+                    self._want(each.values)
+                case "!=" | "notin":
+                    self._unwanted.update(each.values)
+                case "exists":
+                    self.presence = True
+                case "!":
+                    self.absence = True
+                case "gt" | "lt":
+                    self.presence = self._numeric = True
+                    limit = int64(each.values[0])
+                    if limit is None:
+                        self._want(())
+                    elif each.operator == "gt":
+                        self._above = max(limit, self._above)
+                    else:
+                        self._below = min(limit, self._below)
+
+    def _want(self, values: Iterable[str]) -> None:
+        self.presence = True
+        self._wanted = frozenset(values) if self._wanted is None else self._wanted.intersection(values)
+
+    def holds(self, value: str) -> bool:
+        """Whether the label may be there with this value."""
+        if self.absence or value in self._unwanted or (self._wanted is not None and value not in self._wanted):
+            return False
+        if not self._numeric:
+            return True
+        number = int64(value)
+        return number is not None and self._above < number < self._below
+
+
 class LabelSelector:
     """Matches if all requirements hold.  Without requirements it matches everything; :data:`NOTHING` matches nothing.
 
@@ -88,7 +136,7 @@ class LabelSelector:
     and :meth:`matches` use them, because they are faster.
     """
 
-    __slots__ = ("_pairs", "equalities", "requirements")
+    __slots__ = ("_needed", "_pairs", "_refused", "equalities", "requirements")
 
     def __init__(self, requirements: Sequence[Requirement]) -> None:
         self.requirements = tuple(sorted(requirements, key=lambda requirement: requirement.key))
@@ -96,6 +144,13 @@ class LabelSelector:
         # "a=1,a=2" gives only one pair, so its requirements are kept, which never match.
         self.equalities: Mapping[str, str] | None = pairs if len(pairs) == len(self.requirements) else None
         self._pairs = tuple(pairs.items()) if self.equalities is not None else None
+        # The demands on labels that must be there, and on those that need not be.
+        self._needed: dict[str, _Demand] = {}
+        self._refused: dict[str, _Demand] = {}
+        if self._pairs is None:
+            for key, group in groupby(self.requirements, key=lambda requirement: requirement.key):
+                demand = _Demand(group)
+                (self._needed if demand.presence else self._refused)[key] = demand
 
     @property
     def empty(self) -> bool:
@@ -103,9 +158,16 @@ class LabelSelector:
         return not self.requirements
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        if self._pairs is None:
-            return all(requirement.matches(labels) for requirement in self.requirements)
         get = labels.get
+        if self._pairs is None:
+            # Not every requirement is looked at: there may be thousands of them, and as many objects.
+            if len(self._needed) > len(labels):
+                return False
+            if any((value := get(key)) is None or not demand.holds(value) for key, demand in self._needed.items()):
+                return False
+            refused = self._refused
+            found = labels if len(labels) < len(refused) else refused
+            return all(demand.holds(labels[key]) for key in found if key in labels and (demand := refused.get(key)))
         for key, value in self._pairs:  # noqa: SIM110 - a generator would cost more than the comparison
             if get(key) != value:
                 return False
@@ -145,7 +207,7 @@ EVERYTHING = LabelSelector(())
 NOTHING: LabelSelector = _Nothing()
 
 
-@lru_cache(maxsize=1024)
+@remembered(1024)
 def parse_labels(text: str) -> LabelSelector:
     """Parse a label selector; raises ``BadRequest`` with the API server's message."""
     return LabelSelector(list(_Parser(text).requirements())) if text else EVERYTHING
@@ -295,17 +357,35 @@ class FieldTerm(msgspec.Struct, frozen=True):
     value: str
 
 
-class FieldSelector(msgspec.Struct, frozen=True):
+class FieldSelector:
     """Matches if all terms hold; without terms it matches everything.  An absent field has the value ``""``."""
 
-    terms: tuple[FieldTerm, ...] = ()
+    __slots__ = ("_unwanted", "_wanted", "terms")
+
+    def __init__(self, terms: Sequence[FieldTerm] = ()) -> None:
+        self.terms = tuple(terms)
+        self._wanted: dict[str, str] = {}
+        self._unwanted: dict[str, set[str]] = {}
+        for term in self.terms:
+            if term.operator == "!=" or self._wanted.setdefault(term.path, term.value) != term.value:
+                # A field cannot have two values, and the second one refuses the first.
+                refused = term.value if term.operator == "!=" else self._wanted[term.path]
+                self._unwanted.setdefault(term.path, set()).add(refused)
 
     @property
     def empty(self) -> bool:
         return not self.terms
 
     def matches(self, values: Mapping[str, str]) -> bool:
-        return all((values.get(term.path, "") == term.value) == (term.operator == "=") for term in self.terms)
+        return all(values.get(path, "") == value for path, value in self._wanted.items()) and not any(
+            values.get(path, "") in refused for path, refused in self._unwanted.items()
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and other.terms == self.terms
+
+    def __hash__(self) -> int:
+        return hash(self.terms)
 
     def required(self, path: str) -> str | None:
         """The value that this field must have, or None if the selector does not demand one."""
@@ -320,7 +400,7 @@ _piece = re.compile(r"(?:[^\\,]|\\.|\\\Z)*", re.DOTALL)
 _escaped = re.compile(r"\\(.?)|([,=])", re.DOTALL)
 
 
-@lru_cache(maxsize=1024)
+@remembered(1024)
 def parse_fields(text: str) -> FieldSelector:
     """Parse a field selector; it does not check whether the kind has these fields."""
     terms = []

@@ -9,6 +9,8 @@ import re
 from datetime import UTC, datetime, timedelta, timezone
 from functools import lru_cache
 
+from seamark.remembering import remembered
+
 _RFC3339 = "2006-01-02T15:04:05Z07:00"
 _RFC3339_MICRO = "2006-01-02T15:04:05.000000Z07:00"
 _ZERO = datetime(1, 1, 1, tzinfo=UTC)
@@ -67,20 +69,20 @@ def micro_text_of(moment: datetime) -> str:
     return moment.replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
 
 
-@lru_cache(maxsize=4096)
+@remembered(4096)
 def parse(timestamp: str) -> float:
     """Seconds since the epoch; a fraction of a second is optional.  Raises :class:`TimeError`."""
     return _read(timestamp, _RFC3339, _ANY_FRACTION).timestamp()
 
 
-@lru_cache(maxsize=4096)
+@remembered(4096)
 def canonical(timestamp: str) -> str | None:
     """The same time in UTC and whole seconds; None for Go's zero time.  Raises :class:`TimeError`."""
     moment = _read(timestamp, _RFC3339, _ANY_FRACTION)
     return None if moment == _ZERO else text_of(moment)
 
 
-@lru_cache(maxsize=4096)
+@remembered(4096)
 def canonical_micro(timestamp: str) -> str | None:
     """The same time in UTC with six decimals; None for Go's zero time.  Raises :class:`TimeError`."""
     moment = _read(timestamp, _RFC3339_MICRO, _SIX_DIGITS)

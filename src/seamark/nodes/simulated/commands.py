@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 from math import inf, isnan
 
+from seamark.remembering import LONGEST
+
 _SHELLS = frozenset({"sh", "bash", "ash", "dash"})
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
@@ -22,7 +24,8 @@ End = tuple[float, int]
 
 def end(command: Sequence[str], arguments: Sequence[str]) -> End | None:
     """How a container with this command ends; None if only running it could tell."""
-    return _end((*command, *arguments)) if command else None
+    words = (*command, *arguments)
+    return (_end if sum(map(len, words)) <= LONGEST else _end.__wrapped__)(words) if command else None
 
 
 @lru_cache(maxsize=1024)
