@@ -172,6 +172,7 @@ class Tasks(set["asyncio.Task[None]"]):
                 task.cancel()
 
             stream.on_close = stop
+            stream.paced = True
 
         return start
 
