@@ -184,6 +184,8 @@ async def test_a_command_that_does_not_start(api, pods, command, reason, words):
         status = json.loads((await socket.receive_bytes())[1:])
     assert status["reason"] == reason
     assert words in status["message"]
+    if reason == "InternalError":
+        assert status["message"] == f"Internal error occurred: {status['details']['causes'][0]['message']}"
 
 
 async def test_commands_that_are_refused(api, pods):

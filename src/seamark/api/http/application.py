@@ -447,7 +447,7 @@ def refusal(error: Exception, request: Request) -> Response:
         error = unavailable(error)
     elif not isinstance(error, errors.ApiError):
         log.error("%s %s failed", request.method, request.path, exc_info=error)
-        error = errors.InternalError(f"Internal error occurred: {error or type(error).__name__}")
+        error = errors.internal(str(error) or type(error).__name__)
     representation = PLAIN
     try:
         representation = negotiate_error(request.headers.get("accept", ""))

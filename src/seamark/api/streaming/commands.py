@@ -97,6 +97,4 @@ def ended(code: int) -> Object:
 def _not_started(command: Command, error: OSError) -> errors.InternalError:
     program = command.words[0] if command.words else ""
     words = "executable file not found in $PATH" if isinstance(error, FileNotFoundError) else error.strerror or error
-    return errors.InternalError(
-        f'Internal error occurred: error executing command in container: exec: "{program}": {words}'
-    )
+    return errors.internal(f'error executing command in container: exec: "{program}": {words}')
