@@ -8,7 +8,7 @@ import json
 
 import aiohttp
 import pytest
-from fake_pods import FakePods, listening, pod, put
+from fake_pods import Echo, FakePods, listening, pod, put
 from served import OTHER, served
 
 from seamark.access.credentials import Fixed, Identity
@@ -16,6 +16,7 @@ from seamark.access.kubeconfig import Connection
 from seamark.access.pod_streams import STDERR, STDIN, STDOUT, Command, LogOptions
 from seamark.access.portforward.tunnels import Tunnels
 from seamark.access.transport import Transport
+from seamark.api.streaming import commands
 
 PODS = "/api/v1/namespaces/default/pods"
 V5 = "v5.channel.k8s.io"
@@ -152,6 +153,34 @@ async def test_a_command_is_ended_when_its_client_goes(api, pods):
             else:
                 socket._response.connection.transport.abort()
             await pods.sessions[-1].closed.wait()
+
+
+@pytest.mark.parametrize("protocol", [V5, "v4.channel.k8s.io"])
+async def test_a_client_that_closes_its_websocket_has_ended_the_input(api, pods, protocol):
+    """Before v5 there is no other way.  The command gets all that was sent before, and ends by itself."""
+    path = f"{PODS}/web/exec?command=0&stdin=1"
+    async with listening(api) as client:
+        socket = await client.ws_connect(path, protocols=[protocol])
+        await socket.receive_bytes()
+        for _ in range(20):
+            await socket.send_bytes(b"\x00" + bytes(100_000))
+        await socket.close()
+        (session,) = pods.sessions
+        await session.closed.wait()
+    assert session.code.done()
+    assert session.outputs[STDOUT].qsize() >= 20
+    assert sum(len(session.outputs[STDOUT].get_nowait()) for _ in range(session.outputs[STDOUT].qsize())) == 2_000_000
+
+
+async def test_a_command_that_goes_on_after_its_client_has_closed_is_ended(api, pods, monkeypatch):
+    monkeypatch.setattr(commands, "AFTER_CLOSE", 0.0)
+    monkeypatch.setattr(Echo, "end_input", lambda _: None)
+    async with listening(api) as client:
+        socket = await client.ws_connect(f"{PODS}/web/exec?command=0&stdin=1", protocols=[V5])
+        await socket.receive_bytes()
+        await socket.close()
+        await pods.sessions[0].closed.wait()
+    assert not pods.sessions[0].code.done()
 
 
 async def test_attached_to_a_container(api, pods):
