@@ -217,6 +217,7 @@ class Application:
         if self._auditing is not None and label.audited is not None:
             label.audited.annotations = label.annotations or {}
             self._auditing.end(label.audited, request, answer)
+            answer.headers = (*answer.headers, ("Audit-Id", label.audited.id))
         if label.level:
             answer.headers = (*answer.headers, *label.level)
         if label.warning:
