@@ -65,3 +65,15 @@ async def test_a_long_list_is_logged_as_it_is_sent(file: Path, omitted: bool) ->
         items = last(file)["responseObject"]["items"]
         assert [item["data"] for item in items] == [item["data"] for item in msgspec.json.decode(answer.body)["items"]]
         assert {"managedFields" in item["metadata"] for item in items} == {not omitted}
+
+
+@pytest.mark.parametrize("path", ["/api/v1/namespaces/default", "/api/v1/namespaces/none", "/api", "/nothing"])
+async def test_an_answer_names_its_entry_in_the_log(file: Path, path: str) -> None:
+    """By the client's own word for it, if it sends one."""
+    async with served(audit=log(file)) as api:
+        first = await api.ask("GET", path)
+        second = await api.ask("GET", path, headers={"audit-id": "mine"})
+    logged = [json.loads(line) for line in file.read_text().splitlines()]
+    ids = [each["auditID"] for each in logged if each["stage"] == "ResponseComplete" and each["requestURI"] == path]
+    assert ids == [first.header("Audit-Id"), "mine"]
+    assert second.header("Audit-Id") == "mine"

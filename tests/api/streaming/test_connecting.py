@@ -17,7 +17,7 @@ from seamark.access.pod_streams import STDERR, STDIN, STDOUT, Command, LogOption
 from seamark.access.portforward.tunnels import Tunnels
 from seamark.access.transport import Transport
 from seamark.api.http.websocket import AT_ONCE
-from seamark.api.streaming import channels, sockets
+from seamark.api.streaming import channels, commands, sockets
 from seamark.api.streaming.channels import channels_of
 
 PODS = "/api/v1/namespaces/default/pods"
@@ -189,6 +189,34 @@ async def test_what_follows_a_goodbye_is_ignored(api, pods):
         await pods.sessions[0].closed.wait()
 
 
+@pytest.mark.parametrize("protocol", [V5, "v4.channel.k8s.io"])
+async def test_a_client_that_closes_its_websocket_has_ended_the_input(api, pods, protocol):
+    """Before v5 there is no other way.  The command gets all that was sent before, and ends by itself."""
+    path = f"{PODS}/web/exec?command=0&stdin=1"
+    async with listening(api) as client:
+        socket = await client.ws_connect(path, protocols=[protocol])
+        await socket.receive_bytes()
+        for _ in range(20):
+            await socket.send_bytes(b"\x00" + bytes(100_000))
+        await socket.close()
+        (session,) = pods.sessions
+        await session.closed.wait()
+    assert session.code.done()
+    assert session.outputs[STDOUT].qsize() >= 20
+    assert sum(len(session.outputs[STDOUT].get_nowait()) for _ in range(session.outputs[STDOUT].qsize())) == 2_000_000
+
+
+async def test_a_command_that_goes_on_after_its_client_has_closed_is_ended(api, pods, monkeypatch):
+    monkeypatch.setattr(commands, "AFTER_CLOSE", 0.0)
+    monkeypatch.setattr(Echo, "end_input", lambda _: None)
+    async with listening(api) as client:
+        socket = await client.ws_connect(f"{PODS}/web/exec?command=0&stdin=1", protocols=[V5])
+        await socket.receive_bytes()
+        await socket.close()
+        await pods.sessions[0].closed.wait()
+    assert not pods.sessions[0].code.done()
+
+
 async def test_attached_to_a_container(api, pods):
     path = f"{PODS}/two/attach?container=b&stdout=true&tty=true"
     async with listening(api) as client, client.ws_connect(path, protocols=["v4.channel.k8s.io"]) as socket:
@@ -219,6 +247,8 @@ async def test_a_command_that_does_not_start(api, pods, command, reason, words):
         status = json.loads((await socket.receive_bytes())[1:])
     assert status["reason"] == reason
     assert words in status["message"]
+    if reason == "InternalError":
+        assert status["message"] == f"Internal error occurred: {status['details']['causes'][0]['message']}"
 
 
 async def test_commands_that_are_refused(api, pods):

@@ -224,6 +224,7 @@ class Application:
         if self._auditing is not None and label.audited is not None:
             label.audited.annotations = label.annotations or {}
             self._auditing.end(label.audited, request, answer)
+            answer.headers = (*answer.headers, ("Audit-Id", label.audited.id))
         if label.level:
             answer.headers = (*answer.headers, *label.level)
         if label.warning:
@@ -459,7 +460,7 @@ def refusal(error: Exception, request: Request) -> Response:
         error = unavailable(error)
     elif not isinstance(error, errors.ApiError):
         log.error("%s %s failed", request.method, request.path, exc_info=error)
-        error = errors.InternalError(f"Internal error occurred: {error or type(error).__name__}")
+        error = errors.internal(str(error) or type(error).__name__)
     representation = PLAIN
     try:
         representation = negotiate_error(request.headers.get("accept", ""))

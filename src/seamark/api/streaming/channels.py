@@ -73,6 +73,7 @@ class MessageChannels(Channels):
     def __init__(self, socket: WebSocket, protocol: str) -> None:
         super().__init__(protocol)
         self._socket = socket
+        socket.answers_close = False
         self._as_text = "base64." in protocol
         self._channel = STDIN  # that of the message of which pieces come
         self._held = b""  # of a message in base64: what cannot be decoded before the next piece

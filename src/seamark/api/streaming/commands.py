@@ -15,11 +15,16 @@ from seamark.api.streaming.channels import RESIZE, Channels
 from seamark.errors import Cause, Object
 
 LINGER = 2.0  # seconds for output that children of an ended command still hold open
+AFTER_CLOSE = 10.0  # seconds for a command to end by itself after its client has closed the connection
 _LONGEST_SIZE = 4096  # bytes of what tells the size of a terminal
 
 
 async def converse(channels: Channels, command: Command, open: Callable[[], Awaitable[Session]]) -> None:
-    """Until the command has ended or the client is gone; then the command is ended."""
+    """Until the command has ended or the client is gone; then the command is ended.
+
+    A client that closes its WebSocket, and does not just vanish, has ended the input: before v5 there is no other way,
+    and clients that upload files close it as soon as all is sent.
+    """
     await channels.begin(command)
     try:
         session = await open()
@@ -35,6 +40,9 @@ async def converse(channels: Channels, command: Command, open: Callable[[], Awai
     ending = asyncio.ensure_future(session.ended())
     try:
         await asyncio.wait([listening, ending], return_when=asyncio.FIRST_COMPLETED)
+        if not ending.done() and command.words and STDIN in command.streams and not command.terminal:
+            session.end_input()
+            await asyncio.wait([ending], timeout=AFTER_CLOSE)
         if not ending.done():
             return
         if outputs:
@@ -53,9 +61,12 @@ async def _close(session: Session, *tasks: asyncio.Future[Any]) -> None:
 
 
 async def _pass_on(channels: Channels, session: Session, stream: int) -> None:
+    """To the end, also if the client has closed the connection: a command that nobody reads would not go on."""
     while data := await session.read(stream):
-        await channels.send(stream, data)
-    await channels.end(stream)
+        with contextlib.suppress(ConnectionError):
+            await channels.send(stream, data)
+    with contextlib.suppress(ConnectionError):
+        await channels.end(stream)
 
 
 async def _listen(channels: Channels, session: Session) -> None:
@@ -97,6 +108,4 @@ def ended(code: int) -> Object:
 def _not_started(command: Command, error: OSError) -> errors.InternalError:
     program = command.words[0] if command.words else ""
     words = "executable file not found in $PATH" if isinstance(error, FileNotFoundError) else error.strerror or error
-    return errors.InternalError(
-        f'Internal error occurred: error executing command in container: exec: "{program}": {words}'
-    )
+    return errors.internal(f'error executing command in container: exec: "{program}": {words}')

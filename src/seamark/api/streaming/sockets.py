@@ -90,9 +90,13 @@ class PlainSocket(Socket):
 
 
 class WebSocket(Socket):
-    """A piece is one of a message, and what is sent is a message."""
+    """A piece is one of a message, and what is sent is a message.
 
-    __slots__ = ("_begins", "_messages")
+    A client that closes is answered at once; without ``answers_close``, when all has been read that it sent before: as
+    soon as it is answered, it goes.
+    """
+
+    __slots__ = ("_begins", "_messages", "answers_close")
 
     def __init__(self, connection: Connection) -> None:
         from wsproto.connection import Connection as Messages
@@ -101,6 +105,7 @@ class WebSocket(Socket):
         super().__init__(connection)
         self._messages = Messages(ConnectionType.SERVER)
         self._begins = True
+        self.answers_close = True
 
     def received(self, data: bytes) -> bytes | None:
         from wsproto.events import CloseConnection, Message, Ping
@@ -117,8 +122,9 @@ class WebSocket(Socket):
             elif isinstance(event, Ping):
                 answer = self._messages.send(event.response())  # to the last one is enough
             elif isinstance(event, CloseConnection):
-                answer = self._messages.send(event.response())
                 self._closed, self.more = True, False
+                if self.answers_close:
+                    answer = self._messages.send(event.response())
                 break
         self._wake()
         return answer
@@ -138,9 +144,11 @@ class WebSocket(Socket):
         self.write(self._messages.send(message))
 
     def last(self) -> bytes:
+        from wsproto.connection import ConnectionState
         from wsproto.events import CloseConnection
 
-        return b"" if self._closed else self._messages.send(CloseConnection(1000))
+        is_over = self._messages.state is ConnectionState.CLOSED
+        return b"" if is_over else self._messages.send(CloseConnection(1000))
 
 
 class Tasks(set["asyncio.Task[None]"]):

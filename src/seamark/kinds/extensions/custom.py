@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from seamark.errors import Cause, Forbidden, InternalError, Object
+from seamark.errors import Forbidden, Object, internal
 from seamark.haste import Costly, hurried
 from seamark.kinds.dynamic import DynamicKind
 from seamark.kinds.extensions import checking, filling, jsonpaths, quick
@@ -328,7 +328,7 @@ class CustomScale(View, frozen=True, kw_only=True):
     def show(self, kind: Kind, obj: Object) -> Object:
         if jsonpaths.find(obj, jsonpaths.steps(self.spec_path)) is None:
             text = f'the spec replicas field "{self.spec_path}" does not exist'
-            raise InternalError(f"Internal error occurred: {text}", details={}, causes=[Cause(message=text)])
+            raise internal(text)
         return self.start(kind, obj)
 
     def start(self, kind: Kind, obj: Object) -> Object:
