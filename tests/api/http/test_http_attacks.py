@@ -196,7 +196,8 @@ def test_what_a_connection_held_goes_with_it(run, secure, authority):
 @LOOPS
 @pytest.mark.parametrize("secure", [False, True], ids=["plain", "TLS"])
 @pytest.mark.parametrize("since", ["", "&resourceVersion=0", "&allowWatchBookmarks=true&timeoutSeconds=600"])
-def test_a_watch_goes_with_its_client(run, secure, since, authority):
+@pytest.mark.parametrize("size", [0, 1_000_000])  # of each of 16 objects: sockets take less than all of them together
+def test_a_watch_goes_with_its_client(run, secure, since, size, authority):
     """Clients come and go for hours: what they leave must not wait for a collection of garbage, which comes seldom."""
 
     def left():
@@ -206,6 +207,9 @@ def test_a_watch_goes_with_its_client(run, secure, since, authority):
         tls, trust = (authority.tls(), trusting(authority)) if secure else (None, None)
         async with served() as api:
             listener = await api.api.listen("127.0.0.1", 0, tls)
+            for number in range(16):
+                made = {"metadata": {"name": f"c{number}"}, "data": {"k": "x" * size}}
+                await api.post(CONFIGMAPS, made)
             gc.collect()
             before = left()
             gc.disable()
@@ -214,9 +218,12 @@ def test_a_watch_goes_with_its_client(run, secure, since, authority):
                     writer.write(head("GET", f"{CONFIGMAPS}?watch=1{since}", f"Authorization: Bearer {ADMIN}"))
                     await reader.readuntil(b"\r\n\r\n")
                     await until(lambda: api.api.watches.open)
+                    if size:
+                        await until(lambda: any(each.stalled_since for each in listener.connections))
                     writer.transport.abort()
                 await until(lambda: not listener.connections)
-            await asyncio.sleep(0)
+            for _ in range(10):  # turns of the event loop, in which what was under way ends
+                await asyncio.sleep(0)
             assert left() == before
 
     try:

@@ -452,8 +452,9 @@ class Watch:
         self.after = ALL
         for timer in self._timers:
             timer.cancel()
-        if self._catching_up is not None:
-            self._catching_up.cancel()
+        catching_up, self._catching_up = self._catching_up, None  # which refers to what refers to this
+        if catching_up is not None:
+            catching_up.cancel()
         self._no_longer_behind()
         self._rest = b""
         self._watches.ended(self)
