@@ -194,6 +194,31 @@ def test_what_a_connection_held_goes_with_it(run, secure, authority):
 
 
 @LOOPS
+@pytest.mark.parametrize("sent", [b"", b"\x16\x03\x01", b"\x16\x03\x01\x00\x05abcde"])
+def test_nothing_is_left_of_a_client_that_goes_before_tls(run, sent, authority):
+    def connections():
+        return sum(isinstance(found, Connection) for found in gc.get_objects())
+
+    async def main():
+        async with opened(lambda request: Response(200), tls=authority.tls()) as listener:
+            gc.collect()
+            before = connections()
+            gc.disable()
+            for _ in range(5):
+                async with client(listener) as (_, writer):
+                    writer.write(sent)
+                    await until(lambda: listener.count)
+                await until(lambda: not listener.count)
+            await asyncio.sleep(0)
+            assert connections() == before
+
+    try:
+        run(main())
+    finally:
+        gc.enable()
+
+
+@LOOPS
 @pytest.mark.parametrize("secure", [False, True], ids=["plain", "TLS"])
 @pytest.mark.parametrize("since", ["", "&resourceVersion=0", "&allowWatchBookmarks=true&timeoutSeconds=600"])
 @pytest.mark.parametrize("size", [0, 1_000_000])  # of each of 16 objects: sockets take less than all of them together

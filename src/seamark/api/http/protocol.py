@@ -116,7 +116,7 @@ class Connection(asyncio.Protocol):
         self._handler = handler
         self._admit = admit
         self._peers = peers  # all connections of the server, for shutdown and for the idle sweep
-        self._parser: Any = httptools.HttpRequestParser(self)
+        self._parser: Any = None  # made when something comes: it refers to this connection
         # Complete requests, whether the connection stays afterwards, and the answer if the head was enough for it.
         self._waiting: deque[tuple[Request, bool, Response | None]] = deque()
         self._held = 0  # bytes of bodies that are part of ``peers.held``
@@ -166,7 +166,7 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self.transport = None
         self._peers.discard(self)
-        # The parser refers to this connection: without it, bodies go with the connection, not with the next collection.
+        # Without it, bodies go with the connection, not with the next collection of garbage.
         self._parser = None
         self._refused = True
         self._waiting.clear()
@@ -191,6 +191,8 @@ class Connection(asyncio.Protocol):
         if self._upgraded and self.stream is not None:
             self._take_in_turn(data)
             return
+        if self._parser is None:
+            self._parser = httptools.HttpRequestParser(self)
         if self._began is None:
             self._began = now
         self._unread_size += len(data)
