@@ -8,6 +8,10 @@ STAMP  := $(VENV)/.ready
 WHEELS := $(VENV)/shapes
 ANSIBLE := $(VENV)/ansible
 
+# Some machines tell Python to keep no bytecode.  Tests start hundreds of processes, and each would compile every module
+# anew, which took half of the whole run.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 
 help: ## this list

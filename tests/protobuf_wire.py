@@ -28,7 +28,7 @@ def envelope(api_version: str, kind: str, message: bytes) -> bytes:
 
 
 def members(message: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """Every field's number and value; only the two kinds :func:`member` writes."""
+    """Every field's number and value; only the two kinds that :func:`member` writes, and doubles as their bytes."""
     position = 0
 
     def take() -> int:
@@ -47,7 +47,7 @@ def members(message: bytes) -> Iterator[tuple[int, int | bytes]]:
         if tag & 7 == 0:
             yield tag >> 3, take()
         else:
-            assert tag & 7 == 2
-            size = take()
+            assert tag & 7 in (1, 2)
+            size = take() if tag & 7 == 2 else 8
             yield tag >> 3, message[position : position + size]
             position += size

@@ -22,9 +22,11 @@ The tour, from a request to an answer:
 - ``linux``: what is asked of the Linux kernel itself: netlink, namespaces, mounts
 - ``errors``: the errors of API requests
 - ``metrics``: counters, gauges and histograms for Prometheus
+- ``haste``: how what takes long leaves the event loop
 - ``clock``: the time and timers, so that tests can replace them
 - ``private_files``: files that only their owner may read
 - ``channel``: questions and answers between processes that work as one
+- ``remembering``: what is remembered of texts that users send: nothing of long ones
 - ``presence``: locks a data directory, and tells which process holds it
 
 ``docs/architecture.md`` has the picture and the reasons.

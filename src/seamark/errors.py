@@ -158,6 +158,11 @@ class Timeout(ApiError):
     code, reason = 504, "Timeout"
 
 
+def internal(text: str) -> InternalError:
+    """A fault, told as Kubernetes tells it: the cause repeats what the message says."""
+    return InternalError(f"Internal error occurred: {text}", details={}, causes=[Cause(message=text)])
+
+
 def status(error: ApiError) -> Object:
     """The ``Status`` object that describes the error."""
     answer: Object = {

@@ -14,8 +14,8 @@ import json
 import aiohttp
 from aiohttp import web
 
-from seamark.access.portforward import spdy
-from seamark.access.portforward.spdy import Data, Ping, Reset, Session, SynStream
+from seamark.access.spdy import frames as spdy
+from seamark.access.spdy.frames import Data, Ping, Reset, Session, SynStream
 
 PROTOCOL = "SPDY/3.1+portforward.k8s.io"
 

@@ -1,7 +1,11 @@
 """What every cluster has from its first moment."""
 
+import asyncio
+from functools import partial
+
 from served import NETWORK
 
+from seamark import errors
 from seamark.api import bootstrap
 from seamark.api.bootstrap import (
     advertised_address,
@@ -44,6 +48,25 @@ async def test_the_servers_own_service_is_kept_right(api):
     assert slices["metadata"]["labels"] == {"kubernetes.io/service-name": "kubernetes"}
     await make_own_service(cluster, api_service(NETWORK, "192.0.2.9", 6444))  # moved
     assert (await api.get(f"{base}/endpoints/kubernetes"))["subsets"][0]["ports"][0]["port"] == 6444
+
+
+async def test_what_is_deleted_is_made_again(api, monkeypatch):
+    cluster, rounds = api.api.cluster("test"), asyncio.Queue()
+    monkeypatch.setattr(bootstrap, "REPAIR_SECONDS", 0)
+
+    async def refused():
+        raise errors.Forbidden("no")
+
+    makes = {"what is refused": refused, "namespaces": partial(make_namespaces, cluster)}
+    keeping = asyncio.create_task(bootstrap.keep(makes, lambda: rounds.put_nowait(None)))
+    await rounds.get()
+    before = await api.get("/api/v1/namespaces/kube-node-lease")
+    going = await api.delete("/api/v1/namespaces/kube-node-lease")
+    await api.put("/api/v1/namespaces/kube-node-lease/finalize", {**going, "spec": {}})
+    while (await api.ask("GET", "/api/v1/namespaces/kube-node-lease")).status != 200:
+        await rounds.get()
+    assert (await api.get("/api/v1/namespaces/kube-node-lease"))["metadata"]["uid"] != before["metadata"]["uid"]
+    keeping.cancel()
 
 
 async def test_without_an_address_there_is_only_the_service(api):

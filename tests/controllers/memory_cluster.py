@@ -7,8 +7,8 @@ import asyncio
 import copy
 
 import msgspec
-
 from merge_patch import merged
+
 from seamark import errors
 from seamark.access.cluster import Change, Listing
 from seamark.kinds.resource import ENDPOINT_SLICES, ENDPOINTS, NODES, PODS, SERVICES

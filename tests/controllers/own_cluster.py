@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 
 from own_rights import OwnRights
+
 from seamark.access.informers import Informers
 from seamark.api import bootstrap
 from seamark.api.server import ApiServer

@@ -4,8 +4,8 @@ import asyncio
 import contextlib
 
 from own_cluster import managed
-
 from own_rights import OwnRights
+
 from seamark.access.informers import Informers
 from seamark.api import bootstrap
 from seamark.api.server import ApiServer

@@ -44,7 +44,7 @@ from seamark.store.metered import MeteredStore
 
 PARTS = [
     *("store-checks", "definitions", "aggregation"),
-    *("certificate", "informers", "dns", "connections", "own-services", "proxy"),
+    *("certificate", "informers", "dns", "connections", "own-objects", "proxy"),
     *("controllers", "identity", "node-ports", "discovery", "nodes", "cleaning"),
 ]
 
@@ -167,7 +167,7 @@ BREAKING: dict[str, tuple[Any, ...]] = {
     "aggregation": (Aggregation, "run"),
     "certificate": (Renewal, "follow"),
     "connections": (Listener, "sweep"),
-    "own-services": (bootstrap, "keep_own_services"),
+    "own-objects": (bootstrap, "keep"),
     "informers": (Informers, "run"),
     "node-ports": (PortRepair, "run"),
     "controllers": (Manager, "work", runs("deployment-controller")),

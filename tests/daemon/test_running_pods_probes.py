@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
+from pathlib import Path
 
+import grpc
 from test_running_pods import daemon, pod, until  # noqa: F401
 
 from seamark.kinds.resource import EVENTS, PODS
@@ -101,24 +103,30 @@ async def test_a_port_that_nothing_listens_on(daemon):  # noqa: F811
 
 async def test_grpc(daemon):  # noqa: F811
     cluster = daemon.api.cluster("apiserver")
-    script = f"""
-import sys; sys.path[:0] = {__import__("sys").path!r}
+    script = """
+import sys; sys.path.append("/packages")
 import concurrent.futures, grpc
 from grpc import unary_unary_rpc_method_handler as method, method_handlers_generic_handler as service
 def check(request, context):
     return bytes((8, 2 if request.endswith(b"ill") else 1))
 server = grpc.server(concurrent.futures.ThreadPoolExecutor(2))
-server.add_generic_rpc_handlers((service("grpc.health.v1.Health", {{"Check": method(check)}}),))
+server.add_generic_rpc_handlers((service("grpc.health.v1.Health", {"Check": method(check)}),))
 server.add_insecure_port("0.0.0.0:5000")
 server.start()
 server.wait_for_termination()
 """
+
+    def serving(name, **more):
+        made = probed(name, script, readinessProbe={"grpc": {"port": 5000, **more}, **PATIENT})
+        # Mounted, because a Pod has a /tmp of its own, and the packages may be below the machine's.
+        made["spec"]["volumes"] = [{"name": "packages", "hostPath": {"path": str(Path(grpc.__file__).parents[1])}}]
+        made["spec"]["containers"][0]["volumeMounts"] = [{"name": "packages", "mountPath": "/packages"}]
+        return made
+
     async with events(cluster, "Unhealthy") as messages:
-        await create(daemon, probed("well", script, readinessProbe={"grpc": {"port": 5000}, **PATIENT}))
+        await create(daemon, serving("well"))
         await until(daemon, "well", lambda found: found is not None and found.ready)
-        await create(
-            daemon, probed("ill", script, readinessProbe={"grpc": {"port": 5000, "service": "ill"}, **PATIENT})
-        )
+        await create(daemon, serving("ill", service="ill"))
         said = await first(messages, "NOT_SERVING")
     assert said == 'Readiness probe failed: service unhealthy (responded with "NOT_SERVING")'
 

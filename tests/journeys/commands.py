@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +93,12 @@ class Kubectl(Program):
         environment = {"KUBECONFIG": str(kubeconfig), "HOME": str(home), "PATH": "/usr/bin:/bin:/usr/local/bin"}
         environment |= {"GOMAXPROCS": "1", "GOGC": "400"}  # a fourth less to compute: hundreds of commands run and end
         super().__init__([path], environment)
+
+    def with_environment(self, **environment: str) -> Kubectl:
+        """The same with more in its environment."""
+        made = copy(self)
+        made.environment = {**self.environment, **environment}
+        return made
 
     def wait(self, *arguments: str) -> str:
         """``kubectl wait`` without its limit of 30 seconds."""

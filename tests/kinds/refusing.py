@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 from kind_rules import change, create, sentences
-
 from merge_patch import merged
+
 from seamark.errors import Invalid, Object
 from seamark.kinds.kind import Kind
 

@@ -5,6 +5,7 @@ import contextlib
 import random
 
 from own_rights import OwnRights
+
 from seamark.access.informers import Informers
 from seamark.api import bootstrap
 from seamark.api.server import ApiServer

@@ -9,6 +9,7 @@
 - ``kubeconfig_file``: the format of kubeconfig files
 - ``credentials``: tokens, certificates and exec plugins, renewed when they expire
 - ``portforward``: connections to the ports of Pods, through the API server
+- ``spdy``: the protocol in which Kubernetes carries several streams in one connection
 - ``remote_command``: a command in a Pod, through the API server
 - ``pod_streams``: what an API server asks of the kubelets of its own process: logs, commands, connections
 - ``informer``: a local, indexed copy of one resource, kept up to date by a watch

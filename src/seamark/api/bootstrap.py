@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -140,20 +140,20 @@ def dns_service(network: ServiceNetwork, address: str, port: int) -> OwnService:
     return OwnService("kube-system", "kube-dns", labels, address_in(network.ranges[0], 10), ports, address, port)
 
 
-async def keep_own_services(cluster: Cluster, services: Iterable[OwnService], started: Callable[[], None]) -> None:
-    """Keep these Services pointing at the servers of this process, until cancelled.
+async def keep(makes: Mapping[str, Callable[[], Awaitable[None]]], started: Callable[[], None]) -> None:
+    """Call these again and again, until cancelled: each makes what is missing or wrong of what its name says.
 
-    ``started`` is called once they are there.
+    ``started`` is called once all have been called.
     """
 
-    async def keep(own: OwnService) -> None:
+    async def try_to(make: Callable[[], Awaitable[None]], name: str) -> None:
         try:
-            await make_own_service(cluster, own)
+            await make()
         except errors.ApiError as error:
-            log.warning("%s/%s could not be kept right: %s", own.namespace, own.name, error.message)
+            log.warning("%s could not be kept right: %s", name, error.message)
 
     while True:
-        await asyncio.gather(*map(keep, services))
+        await asyncio.gather(*(try_to(make, name) for name, make in makes.items()))
         started()
         await asyncio.sleep(REPAIR_SECONDS)
 

@@ -10,6 +10,7 @@ import msgspec
 
 from seamark import errors
 from seamark.api.authorization import User
+from seamark.haste import Patience
 from seamark.kinds.admission import Notes
 from seamark.kinds.kind import Kind
 from seamark.kinds.resource import Resource
@@ -109,6 +110,7 @@ class Caller(msgspec.Struct, frozen=True):
     field_validation: str = ""
     options: WriteOptions | None = None  # as they were sent; None for components of this process
     notes: Notes | None = None  # where admission leaves warnings for the user
+    patience: Patience | None = None  # does the work on a large document; None for all others
 
 
 # --- options ---------------------------------------------------------------------------------------

@@ -201,7 +201,10 @@ class Operations:
             return await self._act(target, document, caller)
         if kind.posts_to is not None:
             return await self._act(self._posted_to(target, document), document, caller)
-        obj, warnings = self._object(kind, document, caller)
+        if caller.patience is None:
+            obj, warnings = self._object(kind, document, caller)
+        else:
+            obj, warnings = await caller.patience.hear(self._object, kind, document, caller)
         if not kind.stored:
             return await self._answer(target, obj, warnings, caller)
         written = await self._writer.create(kind, obj, target.namespace, caller)
@@ -220,6 +223,13 @@ class Operations:
         obj, warnings = intake.conformed(document, kind, caller.field_validation)
         return obj, warnings + drop_repeated_owners(obj["metadata"])
 
+    @staticmethod
+    async def _conformed(kind: Kind, document: Document, caller: Caller) -> tuple[Object, Sequence[str]]:
+        """A document that is not itself an object to be stored."""
+        if caller.patience is None:
+            return intake.conformed(document, kind, caller.field_validation)
+        return await caller.patience.hear(intake.conformed, document, kind, caller.field_validation)
+
     async def _answer(self, target: Target, obj: Object, warnings: Sequence[str], caller: Caller) -> Answered:
         kind = target.kind
         if kind.resource.namespaced:
@@ -237,7 +247,7 @@ class Operations:
 
     async def _fill_in(self, question: Question, target: Target, document: Document, caller: Caller) -> Answered:
         """Answer a document that is posted to an object."""
-        obj, warnings = intake.conformed(document, question.sent, caller.field_validation)
+        obj, warnings = await self._conformed(question.sent, document, caller)
         intake.check_namespace(obj["metadata"], target.namespace)
         obj = await self._posted(question, target, obj, caller)
         if self._reader.must_wait(""):
@@ -276,7 +286,7 @@ class Operations:
         """Carry out the plan of an action: edit the object, then delete it if the plan says so."""
         action = target.subresource
         assert isinstance(action, Action), "the verb was checked"
-        obj, warnings = intake.conformed(document, action.sent, caller.field_validation)
+        obj, warnings = await self._conformed(action.sent, document, caller)
         obj = await self._posted(action, target, obj, caller)
         plan = action.plan(target.name, obj, now=caller.now, others=self._admission.others)
         if plan.delete is None:
@@ -305,7 +315,10 @@ class Operations:
         kind, part = target.kind, _part(target)
         if isinstance(part, View):
             return await self._update_view(target, part, document, caller)
-        obj, warnings = self._object(kind, document, caller)
+        if caller.patience is None:
+            obj, warnings = self._object(kind, document, caller)
+        else:
+            obj, warnings = await caller.patience.hear(self._object, kind, document, caller)
         meta = obj["metadata"]
         intake.check_name(meta, target)
         uid, version = meta.get("uid"), meta.get("resourceVersion", "")
@@ -329,7 +342,7 @@ class Operations:
         return await self._answered(kind, written, warnings, caller)
 
     async def _update_view(self, target: Target, view: View, document: Document, caller: Caller) -> Answered:
-        given, warnings = intake.conformed(document, view.sent, caller.field_validation)
+        given, warnings = await self._conformed(view.sent, document, caller)
 
         def make(old: Object) -> Object:
             intake.check_name(given["metadata"], target)
@@ -401,7 +414,7 @@ class Operations:
                 sentence = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
                 raise conflict(kind.resource, target.name, sentence) from None
             self._authorize_creation(target, caller)
-            created = edit(None)
+            created = edit(None) if caller.patience is None else await caller.patience.hear(edit, None)
             created["metadata"].pop("resourceVersion", None)
             written = await self._writer.create(kind, created, target.namespace, caller, tracked=True)
         written = await self._answered(kind, written, () if view is not None else warnings, caller)

@@ -53,6 +53,7 @@ from seamark.api.webhooks.asking import Asking
 from seamark.api.webhooks.plugin import Webhooks
 from seamark.api.write import Writer
 from seamark.clock import SYSTEM_CLOCK, Clock
+from seamark.haste import Patience
 from seamark.kinds.admission import Plugin
 from seamark.kinds.autoscaling.usage import NODE_METRICS, POD_METRICS
 from seamark.kinds.core.componentstatus import component_statuses
@@ -129,7 +130,8 @@ class ApiServer:
         admission = Admission(self.cache, self._steps(plugins))
         self.kinds.on_change(admission.kind_changed)
         reservations = Reservations(self.cache, network, chance, clock)
-        self.writer = Writer(self.cache, store, admission, reservations, chance)
+        patience = Patience()
+        self.writer = Writer(self.cache, store, admission, reservations, chance, patience)
         cut = metrics.counter(
             "seamark_api_watches_cut_total", "Watches cut off, because too many clients did not read."
         )
@@ -173,7 +175,8 @@ class ApiServer:
         )
         self.application = Application(
             operations=self.operations,
-            verbs=Verbs(self.operations, self.watches, self.connecting),
+            verbs=Verbs(self.operations, self.watches, self.connecting, patience),
+            patience=patience,
             documents=documents,
             authenticator=authenticator,
             authorizer=authorizer,

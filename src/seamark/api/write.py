@@ -11,6 +11,10 @@ From the read to the commit no step awaits, unless a step of admission does, so 
 between a check and the commit that relies on it; the commit's expectations guard against other servers, and against
 what happened while a step waited.  What is allocated (addresses, node ports) is
 committed in the object's own transaction, so nothing has to be undone when a write fails.
+
+Large objects take long.  Their steps that look at nothing but the object (make, default, track, validate) are done in a
+thread (:mod:`seamark.haste`), for which the write waits as it does for a step of admission.  Steps that look at the
+state (admission, allocation, commit) never leave the event loop, and nothing is awaited between the last of them.
 """
 
 from __future__ import annotations
@@ -37,13 +41,13 @@ from seamark.api.state.forms import converted
 from seamark.api.state.versions import number_or_zero, of_write_or_watch
 from seamark.api.turns import Turn, Turns, aside
 from seamark.errors import Object
+from seamark.haste import LARGE_STORED, Costly, Patience, at_length, at_once
 from seamark.kinds.admission import Request
-from seamark.kinds.haste import Costly, Patience, at_once
 from seamark.kinds.kind import Kind
 from seamark.kinds.resource import NAMESPACES
 from seamark.kinds.subresource import Part, Together
 from seamark.kinds.values import metadata
-from seamark.kinds.values.fields import invalid, refuse
+from seamark.kinds.values.fields import Errors, FieldError, TooManyMistakes, invalid, limited, refuse
 from seamark.kinds.values.refusals import TOO_LARGE, already_exists, conflict, missing, no_unique_name, other_uid
 from seamark.store.protocol import Mismatch, Store, Write
 
@@ -56,7 +60,13 @@ GENERATE_ATTEMPTS = 8
 CONFLICT_ATTEMPTS = 100
 # etcd takes requests of 1.5 MiB; the key and the rest of a transaction need some of it.
 LARGEST_OBJECT = 1536 * 1024 - 1024
+MORE_MISTAKES = "there are many more mistakes, which are not listed; correct these first"
+TOO_COSTLY = "its rules and patterns take too long to check"
 NAMESPACE_SECONDS = 0.05  # how long a write waits for a namespace that is not there, as in Kubernetes
+
+
+# What is wrong with an object, what of that is told twice, and warnings if nothing is wrong.
+Judgement = tuple[Errors, Errors, list[str]]
 
 
 class Written(msgspec.Struct):
@@ -83,6 +93,7 @@ class Writer:
         admission: Admission,
         reservations: Reservations,
         chance: random.Random,
+        patience: Patience,
     ) -> None:
         self._cache = cache
         self._store = store
@@ -90,7 +101,7 @@ class Writer:
         self._reservations = reservations
         self._random = chance
         self._turns = Turns()
-        self._patience = Patience()
+        self._patience = patience
 
     # --- create ------------------------------------------------------------------------------------
 
@@ -103,10 +114,10 @@ class Writer:
         """
         meta = obj["metadata"]
         self._place(kind, meta, namespace, caller)
-        kind.default(obj)
-        if not tracked:
-            meta.pop("managedFields", None)
-            managed.track(obj, None, kind, kind.whole, manager=caller.manager, now=caller.now)
+        if caller.patience is None:
+            self._begin(kind, obj, caller, tracked)
+        else:
+            await caller.patience.hear(self._begin, kind, obj, caller, tracked)
         if kind.resource.namespaced and await self._cache.find(NAMESPACES, namespace) is None:
             # Its creation may be under way: clients that send a namespace and its contents together do not wait.
             await asyncio.sleep(NAMESPACE_SECONDS)
@@ -135,6 +146,17 @@ class Writer:
                     obj.update(copy.deepcopy(unprepared))
                     meta = obj["metadata"]
         raise AssertionError("the loop above returns or raises")
+
+    @staticmethod
+    def _begin(kind: Kind, obj: Object, caller: Caller, tracked: bool) -> None:
+        if caller.patience is not None:
+            _check_size(kind, obj)
+        kind.default(obj)
+        if not tracked:
+            obj["metadata"].pop("managedFields", None)
+            managed.track(obj, None, kind, kind.whole, manager=caller.manager, now=caller.now)
+        if caller.patience is not None:
+            _check_size(kind, obj)
 
     async def _create(self, request: Request, caller: Caller) -> Written:
         kind, obj = request.kind, request.obj
@@ -167,15 +189,14 @@ class Writer:
         resource, meta = kind.resource, obj["metadata"]
         name = meta.get("name", "")
         reserved = self._reservations.plan(kind, kind.whole, obj, None, dry_run=caller.dry_run)
-        wrong = metadata.validate(meta, kind.validate_name, namespaced=resource.namespaced, plain=not kind.built_in)
-        if kind.costly:
-            wrong += await self._judged(partial(kind.validate, obj), caller)
+        if kind.costly or caller.patience is not None:
+            judge = partial(self._judge_new, kind, obj)
+            wrong, _, warnings = await self._judged(judge, caller, large=caller.patience is not None)
         else:
-            wrong += kind.validate(obj)
+            wrong, _, warnings = self._judge_new(kind, obj)
         if wrong:
             raise refuse(kind.stored_as or resource, name, wrong)
         await self._admission.validate(request, *held)
-        warnings = kind.warnings(obj, None)
         inner = kind.to_stored(obj) if kind.conversion is None else await self._converted(request, *held)
         path = f"{meta['namespace']}/{name}" if resource.namespaced else name
         if caller.dry_run:
@@ -205,12 +226,29 @@ class Writer:
         stored_form: Object = inner
         return stored_form
 
-    async def _judged(self, judge: Callable[[], list[T]], caller: Caller) -> list[T]:
-        """What rules say that may take long.  Meanwhile others use the seat, but the object is not written."""
-        try:
-            return at_once(judge)
-        except Costly:
-            return await aside(caller.notes, self._patience.hear(judge))
+    @staticmethod
+    def _judge_new(kind: Kind, obj: Object) -> Judgement:
+        meta, namespaced = obj["metadata"], kind.resource.namespaced
+        wrong = metadata.validate(meta, kind.validate_name, namespaced=namespaced, plain=not kind.built_in)
+        wrong += kind.validate(obj)
+        return wrong, [], [] if wrong else kind.warnings(obj, None)
+
+    async def _judged(self, judge: Callable[[], Judgement], caller: Caller, *, large: bool) -> Judgement:
+        """What rules say that may take long."""
+        if not large:
+            try:
+                return at_once(judge)
+            except Costly:
+                pass
+        return await self._apart(partial(_judge_at_length, judge), caller)
+
+    async def _apart(self, step: Callable[[], T], caller: Caller) -> T:
+        """Do a step in a thread.  Meanwhile others use the seat, but the object is not written.
+
+        A request with a large body keeps its seat, which is one of a few for such requests.
+        """
+        hearing = self._patience.hear(step)
+        return await hearing if caller.patience is not None else await aside(caller.notes, hearing)
 
     def _place(self, kind: Kind, meta: Object, namespace: str, caller: Caller) -> None:
         # As in Kubernetes: a version that is no number counts as none, and a dry run does not check it.
@@ -274,15 +312,36 @@ class Writer:
                     raise missing(kind.resource, target.name)
                 if kind.conversion is not None:
                     await aside(caller.notes, converted(kind, [entry]), turn)
-                old = entry.shown(kind)
-                new = make(old)
-                self._check_preconditions(kind, new["metadata"], entry, old["metadata"])
+                large = caller.patience is not None or len(entry.tail) >= LARGE_STORED
+                if large:
+                    remade = partial(self._remade, kind, part, entry, make, caller, tracked)
+                    old, new = await self._apart(remade, caller)
+                else:
+                    old, new = self._remade(kind, part, entry, make, caller, tracked)
                 try:
-                    return await self._change(kind, part, entry, old, new, caller, turn, tracked=tracked)
+                    return await self._change(kind, part, entry, old, new, caller, turn, large=large)
                 except Mismatch as error:
                     # Now a write that names a version is refused, and a patch starts again from the new object.
                     await self._cache.reach(error.found)
         raise conflict(kind.resource, target.name)
+
+    def _remade(
+        self, kind: Kind, part: Part, entry: Entry, make: Callable[[Object], Object], caller: Caller, tracked: bool
+    ) -> tuple[Object, Object]:
+        """The object as it is, and as it shall be."""
+        old = entry.shown(kind)
+        new = make(old)
+        self._check_preconditions(kind, new["metadata"], entry, old["metadata"])
+        checked = caller.patience is not None and not part.name
+        if checked:
+            _check_size(kind, new)
+        part.default(kind, new)
+        if not tracked:
+            managed.track(new, old, kind, part, manager=caller.manager, now=caller.now)
+        self._carry_over(new["metadata"], old["metadata"])
+        if checked:  # again, with the defaults
+            _check_size(kind, new)
+        return old, new
 
     async def edit(
         self, target: Target, make: Callable[[Object], Object], also: Callable[[Object], Together], caller: Caller
@@ -340,12 +399,8 @@ class Writer:
         caller: Caller,
         turn: Turn,
         *,
-        tracked: bool,
+        large: bool,
     ) -> Written:
-        part.default(kind, new)
-        if not tracked:
-            managed.track(new, old, kind, part, manager=caller.manager, now=caller.now)
-        self._carry_over(new["metadata"], old["metadata"])
         request = self._admission.request(kind, part, new, old, caller)
         await self._admission.mutate(request, turn)
         if request.changed:
@@ -353,26 +408,28 @@ class Writer:
             self._carry_over(new["metadata"], old["metadata"])
         part.prepare(kind, new, old)
         reserved = self._reservations.plan(kind, part, new, old, dry_run=caller.dry_run)
-        wrong = metadata.validate_update(new["metadata"], old["metadata"], plain=not kind.built_in)
-        # Kubernetes checks the metadata of a custom resource twice when it is changed, and says so.
-        twice = () if kind.built_in else tuple(wrong)
-        if kind.costly:
-            wrong += await self._judged(partial(part.validate, kind, new, old), caller)
+        if kind.costly or large:
+            judge = partial(self._judge, kind, part, new, old)
+            wrong, twice, warnings = await self._judged(judge, caller, large=large)
         else:
-            wrong += part.validate(kind, new, old)
+            wrong, twice, warnings = self._judge(kind, part, new, old)
         if wrong:
             raise refuse(kind.stored_as or kind.resource, entry.name, wrong, twice)
         await self._admission.validate(request, turn)
-        if kind.costly:
-            warnings = await self._judged(partial(part.warnings, kind, new, old), caller)
-        else:
-            warnings = part.warnings(kind, new, old)
         managed.keep_times(new, old)
         writes = reserved.writes + _writes(request.also)
         if kind.conversion is None:
             return await self._put(kind, entry, old, new, caller, writes, warnings)
         inner = await self._converted(request, turn)
         return await self._put(kind, entry, old, new, caller, writes, warnings, inner)
+
+    @staticmethod
+    def _judge(kind: Kind, part: Part, new: Object, old: Object) -> Judgement:
+        wrong = metadata.validate_update(new["metadata"], old["metadata"], plain=not kind.built_in)
+        # Kubernetes checks the metadata of a custom resource twice when it is changed, and says so.
+        twice = [] if kind.built_in else wrong.copy()
+        wrong += part.validate(kind, new, old)
+        return wrong, twice, [] if wrong else part.warnings(kind, new, old)
 
     @staticmethod
     def _carry_over(meta: Object, old: Object) -> None:
@@ -437,6 +494,27 @@ def _fitting(obj: Object) -> bytes:
     if len(value) > LARGEST_OBJECT:
         raise errors.ApiError(TOO_LARGE)
     return value
+
+
+def _check_size(kind: Kind, obj: Object) -> None:
+    """Refuse an object that can never be stored, before it is looked at for long.
+
+    Status and managedFields are not counted, because many writes cannot set them; nor is an object whose stored form a
+    webhook makes.
+    """
+    if kind.conversion is None:
+        meta = {key: value for key, value in obj["metadata"].items() if key != "managedFields"}
+        _fitting(kind.to_stored({key: value for key, value in obj.items() if key != "status"} | {"metadata": meta}))
+
+
+def _judge_at_length(judge: Callable[[], Judgement]) -> Judgement:
+    try:
+        return limited(partial(at_length, judge))
+    except TooManyMistakes as error:
+        wrong, sentence = error.first, MORE_MISTAKES
+    except Costly:
+        wrong, sentence = [], TOO_COSTLY
+    return [*wrong, FieldError("<nil>", "FieldValueInvalid", f"Invalid value: null: {sentence}")], [], []
 
 
 def _same(new: Object, old: Object) -> bool:

@@ -14,6 +14,9 @@ from seamark.cel.library import functions, grouped
 from seamark.cel.nodes import Ident, Node, children
 from seamark.cel.parser import DEEPEST, parse
 from seamark.cel.types import UNKNOWN_SIZE, Overload, Type, named_type
+from seamark.haste import spend
+
+STEPS_PER_EXPRESSION, STEPS_PER_LETTER = 5000, 300  # to compile one
 
 
 class Environment:
@@ -33,6 +36,7 @@ class Environment:
 
     def compile(self, text: str) -> Program:
         """Parse and check an expression; raises :class:`seamark.cel.errors.CompileError`."""
+        spend(STEPS_PER_EXPRESSION + STEPS_PER_LETTER * len(text))
         try:
             node = check(text, parse(text), self._variables, self._functions, self._types)
         except RecursionError:

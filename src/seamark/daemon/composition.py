@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 import ssl
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from functools import cached_property, partial
 from pathlib import Path
@@ -162,13 +162,17 @@ class Daemon:
         self.informers = Informers(self.api.cluster(INFORMERS), metrics=self.metrics)
         cluster = self.api.cluster("apiserver")
         fresh = not self.api.cache.of(NAMESPACES).entries
-        await bootstrap.make_namespaces(cluster)
+        kept: dict[str, Callable[[], Awaitable[None]]] = {
+            "the namespaces of the system": partial(bootstrap.make_namespaces, cluster),
+            "the service ranges": partial(bootstrap.make_ranges, cluster, self.config.network),
+            "the priority levels": partial(bootstrap.make_priority_levels, cluster),
+            "the APIServices": partial(bootstrap.make_api_services, cluster, self.api.kinds),
+        }
+        for make in kept.values():
+            await make()
         if self.config.profile == "full":
             await make_roles(cluster)
-        await bootstrap.make_ranges(cluster, self.config.network)
         await bootstrap.make_priority_classes(cluster)
-        await bootstrap.make_priority_levels(cluster)
-        await bootstrap.make_api_services(cluster, self.api.kinds)
         publish = partial(
             bootstrap.publish_authorities, cluster, front_proxy=front_proxy.ca.encode(), shared=store.shared
         )
@@ -187,12 +191,13 @@ class Daemon:
         background.append(self._keep(informing(self.supervisor, INFORMERS, self.informers)))
         if "dns" in self.components:
             background.append(self._keep(self._answer_names()))  # first, because its port may be taken
-        background += self._serve(cluster)
+        kept["the authorities"] = lambda: publish(authority.ca_pem, dropped=self.renewal.dropped)
+        background += self._serve(cluster, kept)
         if "proxy" in self.components and self.config.userspace.enabled:
             background.append(self._keep(self._forward()))
         background += self._control(authority, shared=is_shared(self.config.store_url))
         for name, part in list(self.supervisor.parts.items()):
-            if name in ("dns", "nodes", "own-services", "proxy") or name.startswith("worker-"):
+            if name in ("dns", "nodes", "own-objects", "proxy") or name.startswith("worker-"):
                 await part.settled.wait()
         return background
 
@@ -349,7 +354,7 @@ class Daemon:
         text = kubeconfig(server=self.url, ca=ca, token=authority.admin_token)
         write_private(self.kubeconfig_path, text.encode())
 
-    def _serve(self, cluster: Any) -> list[asyncio.Task[None]]:
+    def _serve(self, cluster: Any, kept: Mapping[str, Callable[[], Awaitable[None]]]) -> list[asyncio.Task[None]]:
         listener = self.api.listener
         assert listener is not None
         inside = gateways(self.config)
@@ -359,10 +364,10 @@ class Daemon:
         if self.config.profile == "full" and self.dns_addresses:
             host, port = (inside[0], bootstrap.DNS_PORT) if inside else self.dns_addresses[0]
             services.append(bootstrap.dns_service(network, bootstrap.advertised_address(host), port))
-        own = partial(bootstrap.keep_own_services, cluster, tuple(services))
+        own = {f"{each.namespace}/{each.name}": partial(bootstrap.make_own_service, cluster, each) for each in services}
         return [
             self._keep(self.supervisor.part("connections", at_once(listener.sweep))),
-            self._keep(self.supervisor.part("own-services", own)),
+            self._keep(self.supervisor.part("own-objects", partial(bootstrap.keep, {**kept, **own}))),
         ]
 
     async def _stop(self, background: list[asyncio.Task[None]]) -> None:

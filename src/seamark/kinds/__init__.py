@@ -6,7 +6,6 @@
 - ``allocation``: how a kind takes addresses and ports from the cluster's ranges
 - ``admission``: rules that depend on other objects, as plug-ins of the write path
 - ``counted``: kinds whose generation counts the changes of their spec
-- ``haste``: how rules that take long leave the event loop
 - ``conversion``: how a webhook converts objects between the versions of a kind
 - ``inquiry``: what a review may ask the API server
 - ``table``: the built-in kinds, and the kinds that one server serves, which come and go while it runs

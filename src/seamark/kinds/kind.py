@@ -160,7 +160,7 @@ class Kind:
 
     @property
     def costly(self) -> bool:
-        """Whether ``validate*`` and ``warnings`` may take long, and then raise Costly (:mod:`seamark.kinds.haste`)."""
+        """Whether ``validate*`` and ``warnings`` may take long, and then raise Costly (:mod:`seamark.haste`)."""
         return False
 
     def validate(self, obj: Object) -> Errors:

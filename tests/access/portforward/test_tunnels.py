@@ -12,9 +12,9 @@ from portforward_server import PortForwardServer
 from seamark import errors
 from seamark.access.credentials import Fixed, Identity
 from seamark.access.kubeconfig import Connection
-from seamark.access.portforward.spdy import Data
 from seamark.access.portforward.tunnel import BUFFERED, PodConnection
 from seamark.access.portforward.tunnels import MOST_IDLE, Tunnels
+from seamark.access.spdy.frames import Data
 from seamark.access.transport import Transport
 
 POD = ("default", "web-1", "uid-1")

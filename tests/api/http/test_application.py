@@ -8,6 +8,7 @@ import threading
 import pytest
 from served import ADMIN, OTHER, served
 
+from seamark.api.http.issuer import keys_beside
 from seamark.api.http.messages import Request, Response, Streaming
 from seamark.api.http.protocol import MAX_BODY
 from seamark.api.openapi.documents import OpenApi
@@ -264,3 +265,15 @@ async def test_an_answer_in_yaml_is_not_written_for_a_client_that_is_gone(api, m
     monkeypatch.setattr(yaml_text, "dump", lambda value: pytest.fail("nobody will read it"))
     headers = YAML | {"authorization": f"Bearer {ADMIN}"}
     await api.api.application(Request("GET", BASE, "", headers, gone=True))
+
+
+@pytest.mark.parametrize(
+    ("host", "keys"),
+    [
+        ("kubernetes.default.svc.cluster.local", "https://kubernetes.default.svc.cluster.local/openid/v1/jwks"),
+        ("[::1]:6443", "https://[::1]:6443/openid/v1/jwks"),
+        ("", "https://127.0.0.1:6443/openid/v1/jwks"),
+    ],
+)
+def test_the_keys_are_where_the_client_found_us(host, keys):
+    assert keys_beside("https://127.0.0.1:6443", host) == keys

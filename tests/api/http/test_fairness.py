@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seamark.api.http.fairness import ROOM, TURN, WAITING_PER_SEAT, FairQueue, Full, Load
+from seamark.api.http.fairness import ROOM, TURN, WAITING_PER_SEAT, CalmQueue, FairQueue, Full, Load
 
 LONG = 2 * TURN
 
@@ -188,3 +188,14 @@ def test_everything_is_done_once_and_each_flow_in_order(asked: list[tuple[str, b
             assert [name for name in day.done if name in own] == own
 
     asyncio.run(main())
+
+
+async def test_of_large_requests_those_that_are_exempt_wait_too_but_are_never_told_to_retry() -> None:
+    queue: CalmQueue[str] = CalmQueue(1)
+    queue.enter()
+    waiting = [queue.wait("ann", lambda: "done", seat=True, exempt=True) for _ in range(100)]
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert not any(turn.done() for turn in waiting)
+    queue.leave()
+    assert await waiting[0] == "done"

@@ -20,7 +20,6 @@ from seamark.api.http.pieces import frame
 from seamark.api.http.protocol import Connection
 from seamark.api.http.stream import Stream
 from seamark.api.http.watch import Alike, Watch
-from seamark.kinds.language import yaml_body
 
 LOOPS = pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
@@ -331,40 +330,6 @@ async def test_a_review_is_small(api):
     for type, sent in (("application/json", b" " * 200_000), ("application/yaml", b"#" * 200_000)):
         answered = await api.ask("POST", REVIEWS, sent, type=type, token=OTHER)
         assert (answered.status, answered.json["message"]) == (413, "Request entity too large: limit is 131072")
-
-
-@pytest.mark.parametrize(
-    ("method", "path", "type"),
-    [
-        ("POST", CONFIGMAPS, "application/yaml"),
-        ("PUT", f"{CONFIGMAPS}/c", "application/yaml"),
-        ("PATCH", f"{CONFIGMAPS}/c", "application/apply-patch+yaml"),
-        ("DELETE", f"{CONFIGMAPS}/c", "application/yaml"),
-        ("DELETE", CONFIGMAPS, "application/yaml"),
-    ],
-)
-async def test_large_yaml_lets_others_run(api, monkeypatch, method, path, type):
-    under_way = []
-    go_on = yaml_body.Reading.go_on
-
-    def watched(reading, events):
-        if not under_way or under_way[-1] is not reading:
-            under_way.append(reading)
-        before = reading.count
-        more = go_on(reading, events)
-        assert reading.count - before <= 300
-        return more
-
-    monkeypatch.setattr(yaml_body.Reading, "go_on", watched)
-    text = b"metadata: {name: c}\nunknown:\n" + b"- x\n" * 30_000
-    large = [asyncio.ensure_future(api.begin(method, path, text, query="fieldManager=m", type=type)) for _ in range(2)]
-    answered = 0
-    while not all(task.done() for task in large):
-        assert (await api.ask("GET", "/api/v1/namespaces/default")).status == 200
-        await asyncio.sleep(0)
-        answered += 1
-    assert answered >= 2 * 30_000 // 300
-    assert len(under_way) == 2  # one after the other
 
 
 # --- heads -----------------------------------------------------------------------------------------

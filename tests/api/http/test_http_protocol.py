@@ -6,6 +6,7 @@ import time
 from email.utils import parsedate_to_datetime
 
 import pytest
+from held_transport import Transport
 
 from seamark.api.http import protocol as http
 from seamark.api.http.messages import REASONS, Response, Streaming
@@ -14,49 +15,6 @@ from seamark.api.http.protocol import Connection, Connections
 from seamark.api.http.stream import MAX_STREAM_BACKLOG
 from seamark.api.http.unread import Unread
 from turns import turns
-
-
-class Transport:
-    """What a connection writes to, with a reader that can stop reading."""
-
-    def __init__(self):
-        self.sent = bytearray()
-        self.closed = self.aborted = False
-        self.reading = True
-        self.unread = 0
-
-    def write(self, data):
-        self.sent += data
-
-    def writelines(self, pieces):
-        for piece in pieces:
-            self.write(piece)
-
-    def is_closing(self):
-        return self.closed
-
-    def close(self):
-        self.closed = True
-
-    def abort(self):
-        self.closed = self.aborted = True
-
-    def pause_reading(self):
-        self.reading = False
-
-    def resume_reading(self):
-        self.reading = True
-
-    def get_write_buffer_size(self):
-        return self.unread
-
-    def get_extra_info(self, name):
-        return ("192.0.2.7", 1234) if name == "peername" else None
-
-    def take(self):
-        """What was sent since the last look."""
-        sent, self.sent = bytes(self.sent), bytearray()
-        return sent
 
 
 class Handler:

@@ -13,6 +13,7 @@ from seamark.api.http.listener import IDLE_SECONDS, STALLED_SECONDS, Listener
 from seamark.api.http.messages import Response, Streaming
 from seamark.api.http.pieces import frame
 from seamark.api.http.protocol import HEAD_SECONDS
+from seamark.api.streaming.sockets import Tasks
 
 LOOPS = pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
 
@@ -111,6 +112,33 @@ def test_a_reader_of_a_large_answer_that_stops_is_cut_off_after_a_while(run):
         listener.sweep_once(connection.stalled_since + STALLED_SECONDS + 1)
         await until(lambda: not listener.connections)
         writer.close()
+        await listener.close()
+
+    run(main())
+
+
+@LOOPS
+def test_a_reader_that_its_writer_waits_for_may_pause(run):
+    """As of `kubectl logs -f | less`: nothing piles up for it meanwhile."""
+
+    async def main():
+        tasks = Tasks()
+
+        async def pump(stream):
+            while stream.write(frame(b"x" * 65536)) and (not stream.stalled or await stream.drain()):
+                pass
+
+        listener = await opened(lambda request: Streaming(tasks.starting(pump)))
+        _, writer = await asyncio.open_connection(*listener.address, limit=1024)
+        writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        await until(lambda: any(c.stalled_since for c in listener.connections))
+        (connection,) = listener.connections
+        assert connection.transport.get_write_buffer_size() < 1_000_000
+        listener.sweep_once(connection.stalled_since + 100 * STALLED_SECONDS)
+        await asyncio.sleep(0)
+        assert not connection.transport.is_closing()
+        writer.close()
+        await until(lambda: not listener.connections)
         await listener.close()
 
     run(main())

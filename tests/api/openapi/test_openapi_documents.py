@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import struct
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,11 +13,11 @@ from described_kinds import KINDS
 from replay_paths import lookup
 
 from conformance_files import API
-from protobuf_wire import members
+from protobuf_wire import member, members
 from seamark import errors
 from seamark.api.http.messages import Request, Response
 from seamark.api.openapi import documents as openapi
-from seamark.api.openapi import field_docs
+from seamark.api.openapi import field_docs, protobuf_v3
 from seamark.kinds.language import shapes
 
 PROTOBUF = "application/com.github.proto-openapi.spec.v3@v1.0+protobuf"
@@ -219,18 +220,19 @@ def test_an_unchanged_document_is_not_sent_again() -> None:
     assert (again.status, again.body) == (304, b"")
 
 
-@pytest.mark.parametrize("accept", ["", "*/*", "application/json", f"{PROTOBUF}, application/json"])
+@pytest.mark.parametrize("accept", ["", "*/*", "application/json", f"application/json, {PROTOBUF}"])
 @pytest.mark.parametrize("path", ["/openapi/v2", "/openapi/v3/api/v1"])
-def test_json_for_everyone_who_takes_it(path: str, accept: str) -> None:
+def test_json_for_everyone_who_likes_it(path: str, accept: str) -> None:
     assert answered(path, accept=accept).content_type == "application/json"
 
 
-def test_protobuf_alone_is_not_acceptable_in_v3() -> None:
-    with pytest.raises(errors.NotAcceptable):
-        ask("/openapi/v3/api/v1", accept=PROTOBUF)
+def test_what_is_not_acceptable() -> None:
+    for path in ("/openapi/v2", "/openapi/v3/api/v1"):
+        with pytest.raises(errors.NotAcceptable):
+            ask(path, accept="text/html")
 
 
-# --- v2 in protobuf --------------------------------------------------------------------------------
+# --- in protobuf -----------------------------------------------------------------------------------
 
 
 def inside(message: bytes, *numbers: int) -> bytes:
@@ -271,6 +273,61 @@ def test_the_v2_document_in_protobuf_says_the_same() -> None:
     patch = inside(paths["/api/v1/namespaces/{namespace}/services/{name}"], 8)
     assert inside(patch, 5) == b"patchCoreV1NamespacedService"
     assert b"fieldValidation" in patch
+
+
+def test_a_v3_document_in_protobuf_says_the_same() -> None:
+    response = answered("/openapi/v3/api/v1", accept=f"{PROTOBUF}, application/json")
+    assert response.content_type == "application/com.github.proto-openapi.spec.v3.v1.0+protobuf"
+    assert isinstance(response.body, bytes)
+    whole = document("/openapi/v3/api/v1")
+    assert inside(response.body, 1) == b"3.0.0"
+    paths, schemas = named(inside(response.body, 4), 1), named(inside(response.body, 5, 1), 1)
+    assert list(paths) == list(whole["paths"])
+    assert list(schemas) == list(whole["components"]["schemas"])
+    for name, schema in whole["components"]["schemas"].items():
+        message = inside(schemas[name], 1)
+        assert [v for n, v in members(message) if n == 25] == ([schema["type"].encode()] if "type" in schema else [])
+        properties = named(inside(message, 31), 1) if "properties" in schema else {}
+        assert list(properties) == list(schema.get("properties", {}))
+    ports = inside(named(inside(schemas["io.k8s.api.core.v1.ServiceSpec"], 1, 31), 1)["ports"], 1)
+    assert inside(ports, 30, 1, 2, 1) == b"#/components/schemas/io.k8s.api.core.v1.ServicePort"
+    patch = inside(paths["/api/v1/namespaces/{namespace}/services/{name}"], 10)
+    assert inside(patch, 5) == b"patchCoreV1NamespacedService"
+    assert "application/merge-patch+json" in named(inside(patch, 7, 1, 2), 1)
+    assert b"force" in [inside(v, 1, 1) for n, v in members(patch) if n == 6 and isinstance(v, bytes)]
+
+
+def test_every_word_of_a_custom_schema_is_in_the_protobuf() -> None:
+    schema: dict[str, Any] = {
+        "nullable": True,
+        "externalDocs": {"url": "u"},
+        "example": 1,
+        "minimum": -0.5,
+        "maximum": 0,
+        "maxLength": 300,
+        "enum": ["a"],
+        "oneOf": [{"format": "ipv4"}],
+        "not": {"pattern": "z"},
+        "additionalProperties": False,
+        "default": 1.5,
+        "x-kubernetes-list-type": "set",
+    }
+    expected = {
+        1: 1,
+        6: member(2, b"u"),
+        7: member(2, b"1"),
+        13: struct.pack("<d", -0.5),
+        15: 300,
+        24: member(2, b'"a"'),
+        27: member(1, member(35, b"ipv4")),
+        29: member(17, b"z"),
+        32: member(2, 0),
+        33: b"\x09" + struct.pack("<d", 1.5),
+        36: member(1, b"x-kubernetes-list-type") + member(2, member(2, b'"set"')),
+    }
+    assert dict(members(protobuf_v3.schema(schema))) == expected
+    for default, told in (("a", member(3, b"a")), (True, member(2, 1)), ({"a": 1}, b""), (None, b"")):
+        assert dict(members(protobuf_v3.schema({"default": default}))) == {33: told}
 
 
 @pytest.mark.parametrize(

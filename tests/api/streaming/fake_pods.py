@@ -124,7 +124,7 @@ async def listening(api, token=ADMIN):
     host, port = listener.address[:2]
     headers = {"Authorization": f"Bearer {token}"}
     async with aiohttp.ClientSession(f"http://{host}:{port}", headers=headers) as session:
-        session.server = f"http://{host}:{port}"
+        session.server, session.listener = f"http://{host}:{port}", listener
         yield session
     api.api.connecting.tasks.end()
     await listener.close()

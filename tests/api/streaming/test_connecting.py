@@ -17,20 +17,11 @@ from seamark.access.pod_streams import STDERR, STDIN, STDOUT, Command, LogOption
 from seamark.access.portforward.tunnels import Tunnels
 from seamark.access.transport import Transport
 from seamark.api.http.websocket import AT_ONCE
-from seamark.api.streaming import commands, sockets
-from seamark.api.streaming.commands import Channels
+from seamark.api.streaming import channels, commands, sockets
+from seamark.api.streaming.channels import channels_of
 
 PODS = "/api/v1/namespaces/default/pods"
 V5 = "v5.channel.k8s.io"
-
-
-@pytest.fixture
-async def pods(api):
-    api.api.connecting.pods = made = FakePods()
-    await put(api, pod("web", "main"))
-    await put(api, pod("two", "a", "b"))
-    await put(api, pod("done", "main", phase="Succeeded"))
-    return made
 
 
 async def status_of(response):
@@ -171,7 +162,7 @@ async def test_messages_without_content_are_not_kept_without_bound(api, pods, mo
     monkeypatch.setattr(Echo, "write", lambda session, data: asyncio.Event().wait())
     made = []
     monkeypatch.setattr(
-        commands, "Channels", lambda socket, protocol: made.append(socket) or Channels(socket, protocol)
+        channels, "channels_of", lambda socket, protocol: made.append(socket) or channels_of(socket, protocol)
     )
     async with listening(api) as client:
         socket = await client.ws_connect(f"{PODS}/web/exec?command=0&stdin=1", protocols=[V5])
@@ -196,6 +187,34 @@ async def test_what_follows_a_goodbye_is_ignored(api, pods):
         transport.write(ping)
         assert (await socket.receive()).type is aiohttp.WSMsgType.CLOSE
         await pods.sessions[0].closed.wait()
+
+
+@pytest.mark.parametrize("protocol", [V5, "v4.channel.k8s.io"])
+async def test_a_client_that_closes_its_websocket_has_ended_the_input(api, pods, protocol):
+    """Before v5 there is no other way.  The command gets all that was sent before, and ends by itself."""
+    path = f"{PODS}/web/exec?command=0&stdin=1"
+    async with listening(api) as client:
+        socket = await client.ws_connect(path, protocols=[protocol])
+        await socket.receive_bytes()
+        for _ in range(20):
+            await socket.send_bytes(b"\x00" + bytes(100_000))
+        await socket.close()
+        (session,) = pods.sessions
+        await session.closed.wait()
+    assert session.code.done()
+    assert session.outputs[STDOUT].qsize() >= 20
+    assert sum(len(session.outputs[STDOUT].get_nowait()) for _ in range(session.outputs[STDOUT].qsize())) == 2_000_000
+
+
+async def test_a_command_that_goes_on_after_its_client_has_closed_is_ended(api, pods, monkeypatch):
+    monkeypatch.setattr(commands, "AFTER_CLOSE", 0.0)
+    monkeypatch.setattr(Echo, "end_input", lambda _: None)
+    async with listening(api) as client:
+        socket = await client.ws_connect(f"{PODS}/web/exec?command=0&stdin=1", protocols=[V5])
+        await socket.receive_bytes()
+        await socket.close()
+        await pods.sessions[0].closed.wait()
+    assert not pods.sessions[0].code.done()
 
 
 async def test_attached_to_a_container(api, pods):
@@ -224,9 +243,12 @@ async def pods_session(pods, socket):
 async def test_a_command_that_does_not_start(api, pods, command, reason, words):
     path = f"{PODS}/web/exec?command={command}&stdout=true"
     async with listening(api) as client, client.ws_connect(path, protocols=[V5]) as socket:
+        assert await socket.receive_bytes() == b"\x01"
         status = json.loads((await socket.receive_bytes())[1:])
     assert status["reason"] == reason
     assert words in status["message"]
+    if reason == "InternalError":
+        assert status["message"] == f"Internal error occurred: {status['details']['causes'][0]['message']}"
 
 
 async def test_commands_that_are_refused(api, pods):
@@ -265,20 +287,6 @@ async def test_a_websocket_needs_the_right_to_create():
 
 
 # --- ports -----------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-async def echoing(pods):
-    """A server in the Pod, which answers in capitals once its input has ended."""
-
-    async def handle(reader, writer):
-        writer.write((await reader.read(-1)).upper())
-        writer.close()
-
-    server = await asyncio.start_server(handle, "127.0.0.1", 0)
-    pods.server = server.sockets[0].getsockname()
-    yield
-    server.close()
 
 
 async def test_connections_in_a_tunnel(api, pods, echoing):
@@ -325,7 +333,7 @@ async def test_ports_as_channels(api, pods):
 
 async def test_ports_that_are_refused(api, pods):
     async with listening(api) as client:
-        for query in ("", "?ports=x", "?ports=0"):
+        for query in ("", "?ports=x", "?ports=0", "?ports=%D9%A1"):
             with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
                 await client.ws_connect(f"{PODS}/web/portforward{query}", protocols=["v4.channel.k8s.io"])
             assert refused.value.status == 400

@@ -1,9 +1,13 @@
 """Expressions of admission policies are checked by the types of what they match."""
 
+import threading
+
 import pytest_asyncio
 from own_cluster import own_cluster
 from tests.api.custom_resources import definition
 
+from seamark import haste
+from seamark.kinds.registration import type_checks
 from seamark.kinds.resource import DEFINITIONS, VALIDATING_POLICIES
 
 
@@ -91,3 +95,22 @@ async def test_custom_resources_have_the_types_of_their_schemas(own):
         found = (await own.cluster.get(VALIDATING_POLICIES, "p"))["status"]["typeChecking"]["expressionWarnings"]
         assert [each["fieldRef"] for each in found] == ["spec.validations[1].expression"]
         assert found[0]["warning"].startswith("example.com/v1, Kind=Widget: ERROR: ")
+
+
+async def test_many_expressions_are_checked_in_a_thread_and_very_many_not_at_all(own, monkeypatch):
+    threads, warnings = [], type_checks.warnings
+
+    def noting(spec, kinds):
+        found = warnings(spec, kinds)
+        threads.append(threading.current_thread())
+        return found
+
+    monkeypatch.setattr(type_checks, "warnings", noting)
+    made = policy(*({"expression": f"object.foo > {i}"} for i in range(200)))
+    assert len((await status(own, made))["typeChecking"]["expressionWarnings"]) == 200
+    assert threads
+    assert threading.current_thread() not in threads
+    await own.cluster.delete(VALIDATING_POLICIES, "p")
+    monkeypatch.setattr(haste, "STEPS_AT_LENGTH", haste.STEPS_AT_ONCE)
+    made = policy(*({"expression": f"object.foo > {i}"} for i in range(100)), resources=("deployments", "replicasets"))
+    assert await status(own, made) == {"observedGeneration": 1, "typeChecking": {}}

@@ -133,8 +133,19 @@ async def test_a_rollout_that_is_stuck_is_scaled_in_proportion():
         await here.until(lambda: sizes(here), {"app:1": 8, "bad": 5})
         await here.patch("Deployment", "web", {"spec": {"replicas": 30}})
         await here.until(lambda: sizes(here), {"app:1": 20, "bad": 13})
+        since = (await here.cluster.list(REPLICA_SETS)).version
         await here.patch("Deployment", "web", {"spec": {"replicas": 5}})
-        await here.until(lambda: sizes(here), {"app:1": 5, "bad": 3})
+        # Five and three in proportion, which does not last: two of the five that are available may go.
+        await here.until(lambda: sizes(here), {"app:1": 3, "bad": 5})
+        changes = here.cluster.watch(REPLICA_SETS, since=since)
+        assert (await anext(changes)).type == "BOOKMARK"
+        steps = {"app:1": [20], "bad": [13]}
+        while steps["app:1"][-1] != 3 or steps["bad"][-1] != 5:
+            size = (await anext(changes)).object["spec"]
+            seen = steps[size["template"]["spec"]["containers"][0]["image"]]
+            if seen[-1] != size["replicas"]:
+                seen.append(size["replicas"])
+        assert steps == {"app:1": [20, 5, 3], "bad": [13, 3, 5]}
 
 
 async def test_paused_it_collects_changes_and_resumed_it_makes_one_rollout_of_them():

@@ -6,14 +6,13 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from commands import Kubectl
-from machines import require_machine
+from machines import PYTHON, require_machine
 from seamark_process import Seamark
 from waiting import until
 
@@ -26,7 +25,7 @@ spec:
   containers:
   - name: main
     image: here
-    command: ["{sys.executable}", -u, -m, http.server, "8080"]
+    command: ["{PYTHON}", -u, -m, http.server, "8080"]
     ports: [{{containerPort: 8080}}]
     readinessProbe: {{tcpSocket: {{port: 8080}}, periodSeconds: 1, timeoutSeconds: 60}}
 ---
@@ -62,6 +61,14 @@ def kubectl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kubectl]:
         up.stop()
 
 
+@pytest.fixture(params=["websockets", "spdy"])
+def either(request: pytest.FixtureRequest, kubectl: Kubectl) -> Kubectl:
+    """kubectl in each of its two ways into Pods: WebSockets since 1.31, SPDY before and in most clients in Go."""
+    ways = ("KUBECTL_REMOTE_COMMAND_WEBSOCKETS", "KUBECTL_PORT_FORWARD_WEBSOCKETS")
+    on = str(request.param == "websockets").lower()
+    return kubectl.with_environment(**dict.fromkeys(ways, on))
+
+
 def test_logs(kubectl: Kubectl) -> None:
     kubectl.wait("pod/counts", "--for=jsonpath={.status.containerStatuses[0].restartCount}=1")
     kubectl.wait("pod/counts", "--for=jsonpath={.status.containerStatuses[0].lastState.terminated.exitCode}=1")
@@ -73,32 +80,32 @@ def test_logs(kubectl: Kubectl) -> None:
     assert 'previous terminated container "two" in pod "counts" not found' in refused.stderr
 
 
-def test_commands_and_files(kubectl: Kubectl, tmp_path: Path) -> None:
-    done = kubectl.run("exec", "-i", "web", "--", "sh", "-c", "cat; echo wrong >&2; exit 3", stdin="typed")
+def test_commands_and_files(either: Kubectl, tmp_path: Path) -> None:
+    done = either.run("exec", "-i", "web", "--", "sh", "-c", "cat; echo wrong >&2; exit 3", stdin="typed")
     assert (done.returncode, done.stdout) == (3, "typed")
     assert done.stderr == "wrong\ncommand terminated with exit code 3\n"
-    missing = kubectl.run("exec", "web", "--", "no-such-program")
+    missing = either.run("exec", "web", "--", "no-such-program")
     assert (missing.returncode, "executable file not found in $PATH" in missing.stderr) == (1, True)
     content = os.urandom(3_000_000)
     (tmp_path / "sent").write_bytes(content)
-    kubectl("cp", str(tmp_path / "sent"), "web:/tmp/kept")
-    kubectl("cp", "web:/tmp/kept", str(tmp_path / "got"))
+    either("cp", str(tmp_path / "sent"), "web:/tmp/kept")
+    either("cp", "web:/tmp/kept", str(tmp_path / "got"))
     assert (tmp_path / "got").read_bytes() == content
 
 
-def test_a_pod_for_one_conversation(kubectl: Kubectl) -> None:
+def test_a_pod_for_one_conversation(either: Kubectl) -> None:
     run = ("run", "--image=here", "--restart=Never", "--rm", "-q")
     words = ("--command", "--", "sh", "-c", "read word; echo got $word; exit 4")
-    said = kubectl.run(*run, "talk", "-i", *words, stdin="hello\n")
+    said = either.run(*run, "talk", "-i", *words, stdin="hello\n")
     assert "got hello" in said.stdout
     program = shutil.which("script")
     if program is None:
         pytest.skip("there is no script on this machine, which gives kubectl a terminal")
-    line = " ".join([kubectl.words[0], *run, "shell", "-it", "--command", "--", "sh", "-c", "'read word; tty; exit 4'"])
+    line = " ".join([either.words[0], *run, "shell", "-it", "--command", "--", "sh", "-c", "'read word; tty; exit 4'"])
     done = subprocess.run(
         [program, "-qec", line, "/dev/null"],
         input=b"hello\n",
-        env=kubectl.environment,
+        env=either.environment,
         capture_output=True,
         check=False,
     )
@@ -115,13 +122,16 @@ def test_a_container_to_look_into_a_pod(kubectl: Kubectl) -> None:
         assert following.stdout.readline() == "seen\n"
 
 
-def test_ports_and_proxies(kubectl: Kubectl) -> None:
-    with kubectl.beside("port-forward", "service/web", ":80", stdout=subprocess.PIPE) as forwarding:
+def test_ports(either: Kubectl) -> None:
+    with either.beside("port-forward", "service/web", ":80", stdout=subprocess.PIPE) as forwarding:
         assert forwarding.stdout is not None
         port = forwarding.stdout.readline().split()[2].rpartition(":")[2]
         for _ in range(2):
             with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=120) as answer:
                 assert b"Directory listing" in answer.read()
+
+
+def test_proxies(kubectl: Kubectl) -> None:
     for path in ("pods/web", "pods/http:web:8080", "services/web:80"):
         assert "Directory listing" in kubectl("get", "--raw", f"/api/v1/namespaces/default/{path}/proxy/")
     assert '"name":"web"' in kubectl("get", "--raw", "/api/v1/nodes/node-1/proxy/pods")

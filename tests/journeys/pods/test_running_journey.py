@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 import threading
 import urllib.error
 import urllib.request
@@ -11,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from commands import Command, Kubectl
-from machines import require_machine
+from machines import PYTHON, require_machine
 from waiting import until
 
 from free_ports import free_node_port
@@ -148,7 +147,7 @@ def machine() -> None:
 
 def manifest(version: str) -> str:
     indented = "".join(f"    {line}\n" for line in SERVER.splitlines())
-    return MANIFEST % {"server": indented, "version": version, "python": sys.executable, "port": PORT}
+    return MANIFEST % {"server": indented, "version": version, "python": PYTHON, "port": PORT}
 
 
 @pytest.fixture
@@ -209,7 +208,7 @@ def test_a_deployment_serves_heals_and_rolls_out(up, kubectl: Kubectl) -> None:
 
     def inside() -> tuple[set[str], set[str]]:
         """The Pods that a Pod reaches by the Service's name, and the addresses that DNS gives for all of them."""
-        by_name, by_dns = kubectl("exec", "client", "--", sys.executable, "-c", CLIENT).splitlines()
+        by_name, by_dns = kubectl("exec", "client", "--", PYTHON, "-c", CLIENT).splitlines()
         return set(by_name.split()), set(by_dns.split())
 
     addresses = set(kubectl("get", "pods", "-l", "app=web", "-o", "jsonpath={.items[*].status.podIP}").split())
@@ -240,7 +239,7 @@ def test_a_deployment_serves_heals_and_rolls_out(up, kubectl: Kubectl) -> None:
 def test_peers_find_each_other_by_name(up, kubectl: Kubectl) -> None:
     """A StatefulSet with stable names, and a Job that asks each of them."""
     program = manifest("1").split("---")[0]
-    kubectl("apply", "-f", "-", stdin=program + "---\n" + PEERS % {"python": sys.executable})
+    kubectl("apply", "-f", "-", stdin=program + "---\n" + PEERS % {"python": PYTHON})
     kubectl.wait("--for=condition=Complete", "job/meet")
 
 
@@ -287,12 +286,12 @@ print(*(urllib.request.urlopen(sys.argv[1], timeout=20).read().split()[0].decode
 
 def test_local_policies_and_a_node_that_is_stopped(up, kubectl: Kubectl, tmp_path: Path) -> None:
     """Local policies keep to their node; without the other node, names and ClusterIPs lead to what is left."""
-    placed = [PLACED % {"number": number, "python": sys.executable} for number in (1, 2)]
+    placed = [PLACED % {"number": number, "python": PYTHON} for number in (1, 2)]
     kubectl("apply", "-f", "-", stdin="---\n".join([manifest("1").split("---")[0], *placed, LOCAL]))
     kubectl.wait("--for=condition=Ready", *(f"pod/{each}-{number}" for number in (1, 2) for each in ("web", "on-node")))
 
     def from_pod(pod: str, url: str) -> set[str]:
-        done = kubectl.run("exec", pod, "--", sys.executable, "-c", ASK, url)
+        done = kubectl.run("exec", pod, "--", PYTHON, "-c", ASK, url)
         return set(done.stdout.split()) or {done.stderr.strip().splitlines()[-2]}
 
     service = kubectl("get", "service", "inside", "-o", "jsonpath={.spec.clusterIP}")
@@ -317,10 +316,10 @@ def test_a_program_and_a_shell(up, kubectl: Kubectl, tmp_path: Path) -> None:
     here = {"SEAMARK_DATA_DIR": str(up.directory), "KUBECONFIG": str(up.kubeconfig)}
     program = tmp_path / "server.py"
     program.write_text(SERVER)
-    words = ("--replicas", "2", "--port", "8080", "--health", "/health", "--", sys.executable, str(program))
+    words = ("--replicas", "2", "--port", "8080", "--health", "/health", "--", PYTHON, str(program))
     assert "deployment/hello runs" in seamark("run", "hello", *words, **here)
     ask = "import urllib.request as u; print(u.urlopen('http://hello:8080').read().decode())"
-    until(lambda: seamark.run("shell", "-c", f'{sys.executable} -c "{ask}"', **here).stdout.startswith("hello-"))
+    until(lambda: seamark.run("shell", "-c", f'{PYTHON} -c "{ask}"', **here).stdout.startswith("hello-"))
     ended = seamark.run("shell", stdin="echo to the other side >&2; exit 7", **here)
     assert (ended.returncode, ended.stderr.strip().splitlines()[-1]) == (7, "to the other side")
     pod = kubectl("get", "pods", "-o", "name").splitlines()[0]

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import base64
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from commands import Kubectl
-from machines import require_machine
+from machines import PYTHON, require_machine
 
 from seamark.api.certificates import Authority
 
@@ -74,7 +73,7 @@ def server_objects(authority: Authority) -> list[dict[str, Any]]:
     container = {
         "name": "main",
         "image": "python:3",
-        "command": [sys.executable, "/program/server.py"],
+        "command": [PYTHON, "/program/server.py"],
         "readinessProbe": {"tcpSocket": {"port": 8443}, "periodSeconds": 1, "timeoutSeconds": 60},
         "volumeMounts": [
             {"name": "program", "mountPath": "/program"},

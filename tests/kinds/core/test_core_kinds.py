@@ -13,8 +13,8 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 from kind_rules import NOW, Recorded, change, check, create, recorded_creations, sentences
-
 from merge_patch import merged
+
 from seamark.errors import Forbidden, Invalid, Object
 from seamark.kinds.core.configmap import CONFIG_MAP, MAX_SIZE, decoded_size
 from seamark.kinds.core.lease import LEASE

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kind_rules import NOW, Recorded, change, check, create, recorded_creations, sentences, shaped
-
 from merge_patch import merged
+
 from seamark.errors import Invalid, Object
 from seamark.kinds.core.event import EVENT, NEW_EVENT, from_events_v1, to_events_v1
 from seamark.kinds.kind import Kind

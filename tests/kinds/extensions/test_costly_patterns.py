@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from seamark.errors import Object
+from seamark.haste import Costly, at_once
 from seamark.kinds.extensions.checking import ABSENT, validator
 from seamark.kinds.extensions.definition import DEFINITION
 from seamark.kinds.extensions.regex import compiled
-from seamark.kinds.haste import Costly, at_once
 from seamark.kinds.values.fields import Errors
 
 LARGE = "(a|b)*a(a|b){200}c"  # each letter of a text may take hundreds of steps

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seamark.errors import ApiError, Object
-from seamark.kinds.extensions.filling import Unknown, fill_new, filler, pruner
+from seamark.kinds.extensions.filling import Unknown, fill_in, filler, pruner
 
 SCHEMA: Any = {
     "type": "object",
@@ -84,7 +84,16 @@ def test_defaults_that_multiply_are_refused_before_they_are_encoded() -> None:
     fill = filler({"type": "object", "properties": {"spec": {"type": "object", "additionalProperties": entry}}})
     assert fill is not None
     few: Object = {"spec": {f"k{i}": {} for i in range(10)}}
-    fill_new(fill, few)
+    fill_in(fill, few, written=True)
     assert len(few["spec"]["k9"]["a"]) == 100_000
     with pytest.raises(ApiError, match="request is too large"):
-        fill_new(fill, {"spec": {f"k{i}": {} for i in range(100)}})
+        fill_in(fill, {"spec": {f"k{i}": {} for i in range(100)}}, written=True)
+
+
+def test_an_object_that_is_read_is_shown_without_the_defaults_that_have_no_room() -> None:
+    entry = {"type": "object", "properties": {"a": {"type": "string", "default": "x" * 100_000}}}
+    fill = filler({"type": "object", "properties": {"spec": {"type": "object", "additionalProperties": entry}}})
+    assert fill is not None
+    many: Object = {"spec": {f"k{i}": {} for i in range(100)}}
+    fill_in(fill, many, written=False)
+    assert [name for name, value in many["spec"].items() if value] == [f"k{i}" for i in range(41)]

@@ -74,17 +74,6 @@ def test_directives_are_bounded(line_break):
     assert read(b"%TAG !a! b\n---\na: '%TAG'\n")[0] == {"a": "%TAG"}
 
 
-def test_a_reading_pauses_where_it_is_told_to():
-    reading = Reading(b"[" + b"x," * 998 + b"]")
-    turns = 0
-    while reading.go_on(100):
-        turns += 1
-        assert reading.count <= 100 * turns
-    assert turns >= 10
-    assert reading.result() == (["x"] * 998, [])
-    assert not reading.go_on(1)
-
-
 @pytest.mark.parametrize(
     "text",
     [

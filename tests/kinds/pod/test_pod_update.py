@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 from kind_rules import NOW, change, create, sentences
+from merge_patch import merged
 from neighbours import Neighbours
 
-from merge_patch import merged
 from seamark.errors import ApiError, BadRequest, Conflict, Invalid, Object
 from seamark.kinds.pod.binding import EVICT, bind
 from seamark.kinds.pod.pod import POD

@@ -10,8 +10,9 @@ import json
 import random
 import re
 
-from conformance_files import API, tool
 from merge_patch import merged
+
+from conformance_files import API, tool
 from seamark.api.settings import ServiceNetwork
 from seamark.errors import ApiError, Object, status
 from seamark.kinds.allocation import Allocation

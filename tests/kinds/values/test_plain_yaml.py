@@ -59,6 +59,8 @@ def test_a_usual_kubeconfig_is_plain():
         'a: "x\\n"',
         "a: 'it''s'",
         "a: b: c",
+        "a: b:: c",
+        "a: b:",
         "a\n",
         "a: b\na: c",
         "- - a",

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 from kind_rules import NOW, Recorded, change, check, create, recorded_creations, sentences
-
 from merge_patch import merged
+
 from seamark.errors import Invalid, Object
 from seamark.kinds.kind import Kind
 from seamark.kinds.values.times import parse

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
+import sys
 from collections.abc import Iterator
 
 import pytest
 
 from seamark.nodes.running.machine.machine import HelperDied, Machine, NoMachine
+
+# For programs in Pods: not that of the virtual environment, which may be below /tmp, and a Pod has a /tmp of its own.
+PYTHON = os.path.realpath(sys.executable)
 
 
 @contextlib.contextmanager

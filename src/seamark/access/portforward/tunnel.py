@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, cast
 import msgspec
 
 from seamark import errors
-from seamark.access.portforward import spdy
-from seamark.access.portforward.spdy import Data, GoAway, Ping, Reset, Session, SpdyError, SynReply
+from seamark.access.spdy import frames as spdy
+from seamark.access.spdy.frames import Data, GoAway, Ping, Reset, Session, SpdyError, SynReply
 
 if TYPE_CHECKING:
     import aiohttp

@@ -44,13 +44,15 @@ class AuditLog:
     def close(self) -> None:
         os.close(self._descriptor)
 
-    def begin(self, user: User, asked: Attributes, *, uri: str, address: str, agent: str) -> Audited | None:
-        """Note a request; None if nothing of it is to be logged."""
+    def begin(
+        self, user: User, asked: Attributes, *, uri: str, address: str, agent: str, id: str = ""
+    ) -> Audited | None:
+        """Note a request; None if nothing of it is to be logged.  ``id`` is what its client calls it, if anything."""
         extent = self._policy.judge(user, asked)
         if extent.level is Level.NONE:
             return None
         addresses = (address,) if address else ()
-        audited = Audited(str(uuid.uuid4()), extent, user, asked, uri, self._now(), addresses, agent)
+        audited = Audited(id or str(uuid.uuid4()), extent, user, asked, uri, self._now(), addresses, agent)
         self.write(audited, "RequestReceived")
         return audited
 

@@ -8,7 +8,6 @@ nowhere else.
 
 from __future__ import annotations
 
-import asyncio
 import gzip
 import logging
 import time
@@ -29,7 +28,7 @@ from seamark.api.call import NOT_AVAILABLE, Target, check_verb, not_allowed
 from seamark.api.custom import Definitions
 from seamark.api.http.auditing import Auditing
 from seamark.api.http.documents import Documents
-from seamark.api.http.fairness import LONG_LIST, FairQueue, Full, Load
+from seamark.api.http.fairness import LONG_LIST, CalmQueue, FairQueue, Full, Load
 from seamark.api.http.levels import Levels
 from seamark.api.http.messages import Request, Response, Streaming
 from seamark.api.http.negotiate import PLAIN, negotiate_error
@@ -41,7 +40,8 @@ from seamark.api.impersonation import Impersonation, impersonates
 from seamark.api.operations import Operations, attributes
 from seamark.api.state.failures import RETRY_SECONDS, unavailable
 from seamark.clock import Clock
-from seamark.kinds.admission import Notes
+from seamark.haste import LARGE, Patience, is_large
+from seamark.kinds.admission import Notes, Seats
 from seamark.kinds.kind import Kind
 from seamark.metrics import Distribution, Registry, Value
 from seamark.store.protocol import StoreError, Unavailable
@@ -54,6 +54,8 @@ GZIP_FROM = 128 * 1024
 PACKED_IN_PIECES_FROM = 512 * 1024
 # Reviews, which users without rights may post, and Bindings are small.
 MAX_UNSTORED_BODY = 128 * 1024
+# How many requests with large bodies are worked on at once.  A body of 3 MB can take a hundred times the memory.
+LARGE_AT_ONCE = 2
 METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE"})
 # User agents at a terminal or in a browser: a person reads the answer, so its JSON is indented.
 _PEOPLE = ("curl", "Wget", "Mozilla/5.0")
@@ -120,6 +122,7 @@ class Application:
         metrics: Registry,
         max_in_flight: int,
         clock: Clock,
+        patience: Patience,
         aggregation: Aggregation,
         definitions: Definitions,
         auditing: Auditing | None = None,
@@ -136,8 +139,9 @@ class Application:
         self._impersonation = Impersonation(authorizer)
         self._metrics = metrics
         self._auditing = auditing
+        self._patience = patience
         self._queue: FairQueue[Answer | Awaitable[Answer]] = FairQueue(max_in_flight)
-        self._writing = asyncio.Lock()
+        self._large: FairQueue[Answer | Awaitable[Answer]] = CalmQueue(LARGE_AT_ONCE)
         self._measures: dict[tuple[str, str, int], tuple[Value, Distribution]] = {}
         operations.kinds.on_change(self._kind_changed)
         metrics.measured("seamark_api_requests_in_flight", "Requests being worked on, watches apart.", self._inflight)
@@ -148,13 +152,13 @@ class Application:
 
     @property
     def in_flight(self) -> int:
-        return self._queue.taken
+        return self._queue.taken + self._large.taken
 
     def _inflight(self) -> float:
-        return self._queue.taken
+        return self.in_flight
 
     def _in_line(self) -> float:
-        return self._queue.waiting
+        return self._queue.waiting + self._large.waiting
 
     def admit(self, request: Request) -> Response | None:
         """Look at a request whose body has not come; the answer if it needs no body or is refused."""
@@ -188,7 +192,8 @@ class Application:
             if isinstance(result, Response) and result.write is not None:
                 result = await self._written(request, result, result.write)
         except Exception as error:
-            result = refusal(error, request)
+            long = isinstance(error, errors.ApiError) and len(error.message) >= LARGE
+            result = await self._patience.hear(refusal, error, request) if long else refusal(error, request)
         except BaseException:
             if label.load is not None:
                 label.load.release()
@@ -196,23 +201,21 @@ class Application:
         return self._finished(request, result, label, began)
 
     async def _written(self, request: Request, answer: Response, write: Callable[[], bytes]) -> Response:
-        """Make a body that takes long, while others are answered; one at a time, to leave them most of the time."""
-        async with self._writing:
-            if not request.gone:
-                answer.body = await asyncio.to_thread(write)
+        """Make a body that takes long, while others are answered; not for a client that has gone meanwhile."""
+        answer.body = await self._patience.hear(lambda: b"" if request.gone else write())
         answer.write = None
         return answer
 
-    async def _in_turn(self, turn: Future[Answer | Awaitable[Answer]]) -> Answer:
+    async def _in_turn(self, queue: Seats, turn: Future[Answer | Awaitable[Answer]]) -> Answer:
         answer = await turn
-        return answer if isinstance(answer, Response | Streaming) else await self._seated(answer)
+        return answer if isinstance(answer, Response | Streaming) else await self._seated(queue, answer)
 
-    async def _seated(self, answer: Awaitable[Answer]) -> Answer:
-        self._queue.enter()
+    async def _seated(self, queue: Seats, answer: Awaitable[Answer]) -> Answer:
+        queue.enter()
         try:
             return await answer
         finally:
-            self._queue.leave()
+            queue.leave()
 
     def _finished(self, request: Request, answer: Answer, label: Label, began: float) -> Answer:
         if isinstance(answer, Response):
@@ -231,6 +234,7 @@ class Application:
         if self._auditing is not None and label.audited is not None:
             label.audited.annotations = label.annotations or {}
             self._auditing.end(label.audited, request, answer)
+            answer.headers = (*answer.headers, ("Audit-Id", label.audited.id))
         if label.level:
             answer.headers = (*answer.headers, *label.level)
         if label.warning:
@@ -369,25 +373,30 @@ class Application:
         limit = MAX_BODY if found.target.kind.stored else MAX_UNSTORED_BODY
         if request.too_large or len(request.body) > limit:
             raise errors.RequestEntityTooLarge(f"Request entity too large: limit is {limit}")
-        call = Call(request, found.target, found.query, found.user, self._clock, found.watch, label)
+        queue, patience = self._queue, None
+        if len(request.body) >= LARGE and is_large(request.body):
+            # They wait for each other, and not in the seats of small ones.
+            queue, patience = self._large, self._patience
+            label.seats = queue
+        call = Call(request, found.target, found.query, found.user, self._clock, found.watch, label, patience)
         if label.verb == "watch" or found.verb == "connect":  # they last, and would keep their seats
             return self._verbs.perform(found.verb, call)
         flow, work = (found.user.name, label.resource), partial(self._verbs.perform, found.verb, call)
         seat = found.verb not in ("get", "list")
         if found.verb == "list":
             label.load = self._load(found, flow)
-        answer = self._queue.at_once(work, began=began, seat=seat, load=label.load)
+        answer = queue.at_once(work, began=began, seat=seat, load=label.load)
         if answer is None:
             level = self._levels.of(found.user, attributes(label.verb, found.target))
             if level.rejects:
                 raise too_many()
             try:
-                turn = self._queue.wait(flow, work, seat=seat, load=label.load, exempt=level.exempt)
+                turn = queue.wait(flow, work, seat=seat, load=label.load, exempt=level.exempt)
             except Full:
                 raise too_many() from None
             request.waits = turn
-            return self._in_turn(turn)
-        return answer if isinstance(answer, Response | Streaming) else self._seated(answer)
+            return self._in_turn(queue, turn)
+        return answer if isinstance(answer, Response | Streaming) else self._seated(queue, answer)
 
     def _other(
         self, found: Relayed | Described | Unsettled | Response, request: Request, label: Label, began: float
@@ -461,7 +470,7 @@ def refusal(error: Exception, request: Request) -> Response:
         error = unavailable(error)
     elif not isinstance(error, errors.ApiError):
         log.error("%s %s failed", request.method, request.path, exc_info=error)
-        error = errors.InternalError(f"Internal error occurred: {error or type(error).__name__}")
+        error = errors.internal(str(error) or type(error).__name__)
     representation = PLAIN
     try:
         representation = negotiate_error(request.headers.get("accept", ""))

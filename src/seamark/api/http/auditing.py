@@ -27,7 +27,9 @@ class Auditing:
     def begin(self, request: Request, user: User, asked: Attributes) -> Audited | None:
         """Note a request whose head is known; None if nothing of it is to be logged."""
         uri = f"{request.path}?{request.query}" if request.query else request.path
-        return self._log.begin(user, asked, uri=uri, address=request.peer, agent=request.headers.get("user-agent", ""))
+        said = request.headers.get
+        agent, id = said("user-agent", ""), said("audit-id", "")
+        return self._log.begin(user, asked, uri=uri, address=request.peer, agent=agent, id=id)
 
     def end(self, audited: Audited, request: Request, answer: Response | Streaming) -> None:
         """Note the answer: all of a response, and the beginning and later the end of a stream."""
@@ -54,12 +56,10 @@ class Auditing:
 
 def _request_object(request: Request) -> Any:
     """The object in a body; None for protobuf, and for a body that cannot be read."""
-    if request.yaml is None:
-        return _object(request.body, request.headers.get("content-type", ""))
-    try:
-        return request.yaml.result()[0]  # which took its time to read
-    except ValueError:
-        return None
+    content_type = request.headers.get("content-type", "")
+    if request.parsed is not None and "protobuf" not in content_type:
+        return request.parsed
+    return _object(request.body, content_type)
 
 
 def _response_object(answer: Response, *, whole: bool) -> Any:

@@ -6,13 +6,13 @@
     read_deletion   the optional body of DELETE
 
 Fast where it matters: a good JSON body is parsed once by msgspec.  Repeated keys are looked for exactly only when a
-count of keys says there may be some.  YAML is slow to parse: a :func:`reading` lets the caller pause in between.
+count of keys says there may be some.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -37,9 +37,6 @@ from seamark.kinds.language.decode import DecodeError
 from seamark.kinds.language.scalars import check_depth
 from seamark.kinds.language.shape import Shape
 from seamark.kinds.resource import Resource
-
-if TYPE_CHECKING:
-    from seamark.kinds.language.yaml_body import Reading
 
 JSON = "application/json"
 YAML = "application/yaml"
@@ -84,20 +81,12 @@ def _all_repeated(sentences: Sequence[str]) -> str:
     return "\n  ".join(["yaml: unmarshal errors:", *sentences])
 
 
-def reading(body: bytes, content_type: str) -> Reading | None:
-    """The beginning of parsing a body that is YAML, for one of the functions below; None if it is in another format."""
-    media_type = content_type.partition(";")[0].strip().lower()
-    if media_type == YAML or (media_type == APPLY and not _looks_like_json(body)):
-        return _reading(body)
-    return None
-
-
-def read(body: bytes, content_type: str, kind: Kind, yaml: Reading | None = None) -> Body:
+def read(body: bytes, content_type: str, kind: Kind) -> Body:
     """The object in a body, not yet checked against its kind."""
     format = format_of(content_type)
     resource = kind.resource
     try:
-        value, repeated = _parse(body, format, resource, kind.shape, yaml)
+        value, repeated = _parse(body, format, resource, kind.shape)
     except MalformedDocument as fault:
         raise unrecognized(fault, resource, body) from fault
     except DecodeError as error:  # protobuf only: its messages are read by shape
@@ -105,10 +94,10 @@ def read(body: bytes, content_type: str, kind: Kind, yaml: Reading | None = None
     return Body(value, body, format, repeated, kind.built_in)
 
 
-def read_deletion(body: bytes, content_type: str, yaml: Reading | None = None) -> DeleteOptions:
+def read_deletion(body: bytes, content_type: str) -> DeleteOptions:
     """The options in the body of a DELETE."""
     try:
-        return deleting(_parse(body, format_of(content_type), DELETE_OPTIONS, delete_options_shape(), yaml)[0])
+        return deleting(_parse(body, format_of(content_type), DELETE_OPTIONS, delete_options_shape())[0])
     except MalformedDocument as fault:
         raise BadRequest(unreadable(fault)) from fault
     except DecodeError as error:
@@ -126,12 +115,10 @@ def format_of(content_type: str) -> Format:
     return found
 
 
-def _parse(
-    body: bytes, format: Format, resource: Resource, shape: Shape, yaml: Reading | None
-) -> tuple[Any, list[str]]:
+def _parse(body: bytes, format: Format, resource: Resource, shape: Shape) -> tuple[Any, list[str]]:
     """The value of a body, and sentences about keys it repeats if its parser tells."""
     if format == "YAML":
-        return _parse_yaml(yaml or _reading(body))
+        return _parse_yaml(body)
     return (_parse_json(body) if format == "JSON" else _parse_protobuf(body, resource, shape)), []
 
 
@@ -151,18 +138,12 @@ def _parse_json(body: bytes) -> Any:
         raise MalformedDocument(str(error)) from error
 
 
-def _reading(body: bytes) -> Reading:
+def _parse_yaml(body: bytes) -> tuple[Any, list[str]]:
     # Clients send JSON; the YAML parser is loaded for the first one that does not.
-    from seamark.kinds.language.yaml_body import Reading
-
-    return Reading(body)
-
-
-def _parse_yaml(yaml: Reading) -> tuple[Any, list[str]]:
-    from seamark.kinds.language.yaml_body import YamlFault
+    from seamark.kinds.language.yaml_body import YamlFault, read
 
     try:
-        return yaml.result()
+        return read(body)
     except YamlFault as fault:
         raise Unframed(str(fault)) from fault
 
@@ -251,10 +232,10 @@ def _odd_operation_fields(document: Any) -> frozenset[str]:
     )
 
 
-def read_applied(body: bytes, field_validation: str, yaml: Reading | None = None) -> tuple[Any, Sequence[str]]:
+def read_applied(body: bytes, field_validation: str) -> tuple[Any, Sequence[str]]:
     """What a client applies, and sentences about keys it repeats."""
     try:
-        config, repeated = _read_yaml_or_json(body) if yaml is None else _parse_yaml(yaml)
+        config, repeated = _read_yaml_or_json(body)
         check_depth(config)
     except (MalformedDocument, DecodeError) as fault:
         raise BadRequest(f"error decoding YAML: {fault}") from fault
@@ -269,10 +250,10 @@ def _read_yaml_or_json(body: bytes) -> tuple[Any, list[str]]:
         try:
             value = _parse_json(body)
         except MalformedDocument:
-            return _parse_yaml(_reading(body))
+            return _parse_yaml(body)
         if not _may_repeat_keys(body, value):
             return value, []
-    return _parse_yaml(_reading(body))
+    return _parse_yaml(body)
 
 
 def _looks_like_json(body: bytes) -> bool:

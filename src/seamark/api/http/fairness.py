@@ -12,6 +12,7 @@ so many bytes of long lists may be under way, from when a list is made until its
 from __future__ import annotations
 
 import asyncio
+import gc
 import sys
 import time
 from collections import OrderedDict, deque
@@ -30,6 +31,10 @@ WAITING_PER_SEAT = 4
 LONG_LIST = 1024 * 1024
 ROOM = 64 * 1024 * 1024
 CROWDED_ROOM = 4 * ROOM
+
+
+# How many large requests of a flow may wait.
+LONGEST_LARGE = 16
 
 
 class Full(Exception):
@@ -109,6 +114,8 @@ class _Ring(Generic[T]):
 class FairQueue(Generic[T]):
     """Performs requests in a fair order; ``seats`` is how many may be under way."""
 
+    _exempts = True  # whether those that are exempt need no seat
+
     def __init__(self, seats: int, *, now: Callable[[], float] = time.perf_counter) -> None:
         self._seats = seats
         self._longest = seats * WAITING_PER_SEAT
@@ -145,7 +152,10 @@ class FairQueue(Generic[T]):
         What is exempt needs neither seat nor room, and its flow is never full.
         """
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        ring = self._reads if exempt else self._writes if seat else self._reads if load is None else self._lists
+        if exempt and self._exempts:
+            ring = self._reads
+        else:
+            ring = self._writes if seat else self._reads if load is None else self._lists
         ring.add(flow, (work, future, load), sys.maxsize if exempt else self._longest)
         self._soon()
         return future
@@ -211,3 +221,32 @@ class FairQueue(Generic[T]):
             future.set_result(self._perform(work, load, self._now()))
         except Exception as error:
             future.set_exception(error)
+
+
+class CalmQueue(FairQueue[T]):
+    """For requests that make millions of objects.
+
+    Nobody looks for garbage while one of them is worked on: among so many objects that takes half a second, and all
+    wait for it.  What such a request made goes without it, when the last is answered.
+
+    Nobody is exempt from waiting for a seat, because each request may take half a gigabyte.
+    """
+
+    _exempts = False
+
+    def __init__(self, seats: int) -> None:
+        super().__init__(seats)
+        self._longest = LONGEST_LARGE
+
+    def enter(self) -> None:
+        super().enter()
+        gc.disable()
+
+    def leave(self) -> None:
+        super().leave()
+        if not self.taken:
+            asyncio.get_running_loop().call_soon(self._look_again)
+
+    def _look_again(self) -> None:
+        if not self.taken:
+            gc.enable()

@@ -236,8 +236,9 @@ class Listener:
             transport = connection.transport
             if transport is None:
                 continue
-            stalled = connection.stalled_since
-            if stalled is not None and now - stalled > STALLED_SECONDS:
+            stalled, stream = connection.stalled_since, connection.stream
+            waited_for = stream is not None and stream.paced
+            if stalled is not None and not waited_for and now - stalled > STALLED_SECONDS:
                 # close() would wait until the client has read everything.
                 transport.abort()
             elif not transport.is_reading() and not transport.is_closing() and _hung_up(transport):

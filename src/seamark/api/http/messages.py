@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from seamark.api.http.fairness import Load
     from seamark.api.http.protocol import Connection
     from seamark.api.http.stream import Stream
-    from seamark.kinds.language.yaml_body import Reading
 
 
 class Request(msgspec.Struct, gc=False):
@@ -31,7 +30,7 @@ class Request(msgspec.Struct, gc=False):
     version: str = "1.1"
     crowded: bool = False  # the body was not kept, because too many others wait
     checked: Any = None  # what ``admit`` has found out about the head
-    yaml: Reading | None = None  # its body, if that is YAML and was parsed
+    parsed: Any = None  # what its body says, if that is large and was read
     waits: asyncio.Future[Any] | None = None  # for its turn: cancelled when the client is gone
     gone: bool = False  # the client is
 

@@ -203,7 +203,7 @@ class Connection(asyncio.Protocol):
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade as upgrade:
-            # Of the upgrades only watches over WebSockets are supported; other requests are answered in HTTP.
+            # What follows is another protocol only if the answer says so: a client waits for it.
             self._parser = httptools.HttpRequestParser(self)
             if rest := data[upgrade.args[0] :]:
                 self.data_received(rest)

@@ -15,13 +15,15 @@ MAX_STREAM_BACKLOG = 16 * 1024 * 1024
 class Stream:
     """The writing end of a streaming answer.  Data must already be in HTTP chunks (:func:`frame`)."""
 
-    __slots__ = ("_connection", "_transport", "full", "more", "on_close", "on_end", "on_writable", "stalled")
+    __slots__ = ("_connection", "_transport", "full", "more", "on_close", "on_end", "on_writable", "paced", "stalled")
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._transport = connection.transport
         # Whether the reader has yet to take what was written; wait for :meth:`drain` or ``on_writable``.
         self.stalled = connection.stalled_since is not None
+        # Whether its writer waits for its reader, so that little piles up for a reader that pauses.
+        self.paced = False
         # Of an upgraded connection: whether part of what has come waits for another turn, and whether no more is to be
         # read before a call of ``Connection.read_on``.
         self.more = self.full = False

@@ -5,11 +5,10 @@ Each verb is read downward: how the answer shall look, the options of the query,
 
 from __future__ import annotations
 
-import asyncio
 import re
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Any, ParamSpec, TypeVar
 
 import msgspec
 
@@ -32,15 +31,15 @@ from seamark.api.state.read import Page
 from seamark.api.streaming.connecting import Connecting
 from seamark.api.write import Written
 from seamark.clock import Clock
+from seamark.haste import LARGE, LARGE_STORED, Patience
 from seamark.kinds.admission import Notes
 from seamark.kinds.language.protobuf_writing import writable
 from seamark.kinds.subresource import STREAM
 from seamark.kinds.values import times
 from seamark.kinds.values.refusals import named
 
-if TYPE_CHECKING:
-    from seamark.kinds.language.yaml_body import Reading
-
+P = ParamSpec("P")
+T = TypeVar("T")
 Answer = Response | Streaming
 
 PATCH_TYPES: dict[str, PatchType] = {
@@ -48,8 +47,6 @@ PATCH_TYPES: dict[str, PatchType] = {
     "application/merge-patch+json": "merge",
     "application/strategic-merge-patch+json": "strategic",
 }
-# A body in YAML is parsed in pieces of so many events, about a millisecond each; other work is done in between.
-YAML_EVENTS = 300
 
 # All warnings of an answer together; beyond that each is cut.
 MAX_WARNINGS, CUT_WARNING = 4096, 256
@@ -81,7 +78,10 @@ _ACCEPTED = (
 
 
 class Call(msgspec.Struct):
-    """An authorized request for a target that exists; ``watch`` if its path says that it is a watch."""
+    """An authorized request for a target that exists; ``watch`` if its path says that it is a watch.
+
+    ``patience`` does the work on a large body; it is None for all others.
+    """
 
     request: Request
     target: Target
@@ -90,6 +90,7 @@ class Call(msgspec.Struct):
     clock: Clock
     watch: bool = False
     notes: Notes | None = None
+    patience: Patience | None = None
 
     @property
     def content_type(self) -> str:
@@ -120,15 +121,31 @@ class Call(msgspec.Struct):
             options.field_validation,
             options,
             self.notes,
+            self.patience,
         )
 
-    def deletion(self, yaml: Reading | None) -> tuple[DeleteOptions, Caller]:
+    async def deletion(self) -> tuple[DeleteOptions, Caller]:
         """From the body where there is one, else from the query."""
         if self.request.body:
-            options = body.read_deletion(self.request.body, self.content_type, yaml)
+            options = await self.read(body.read_deletion, self.request.body, self.content_type)
         else:
             options = delete_options(self.query)
         return options, Caller(self.user, times.text(self.clock.time()), notes=self.notes)
+
+    async def document(self) -> body.Body:
+        """The object in the body of a create or update."""
+        found = await self.read(body.read, self.request.body, self.content_type, self.target.sent)
+        self.keep(found.value)
+        return found
+
+    def keep(self, value: Any) -> None:
+        """What a large body says, for the audit log, which would take as long to read it again."""
+        if self.patience is not None:
+            self.request.parsed = value
+
+    async def read(self, step: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """What a step of the work on the body makes."""
+        return step(*args, **kwargs) if self.patience is None else await self.patience.hear(step, *args, **kwargs)
 
 
 def connect_options(call: Call) -> errors.Object:
@@ -152,11 +169,11 @@ def connect_options(call: Call) -> errors.Object:
 class Verbs:
     """What each verb does."""
 
-    def __init__(self, operations: Operations, watches: Watches, connecting: Connecting) -> None:
+    def __init__(self, operations: Operations, watches: Watches, connecting: Connecting, patience: Patience) -> None:
         self._operations = operations
         self._connecting = connecting
         self._watches = watches
-        self._parsing = asyncio.Lock()
+        self._patience = patience
 
     def perform(self, verb: str, call: Call) -> Answer | Awaitable[Answer]:
         match verb:
@@ -183,10 +200,11 @@ class Verbs:
         renderer = call.renderer()
         found = self._operations.get(call.target, first(call.query, "resourceVersion"), call.notes)
         if isinstance(found, FOUND):
-            return _answer(renderer, found)
+            quick = renderer.direct or _quick(renderer, found)
+            return _answer(renderer, found) if quick else self._answered(call, renderer, found)
 
         async def later() -> Answer:
-            return _answer(renderer, await found)
+            return await self._answered(call, renderer, await found)
 
         return later()
 
@@ -213,16 +231,16 @@ class Verbs:
     async def _create(self, call: Call) -> Answer:
         renderer = call.renderer()
         options = write_options(call.query, "CreateOptions")
-        yaml = await self._parsed(call)
-        document = body.read(call.request.body, call.content_type, call.target.sent, yaml)
-        return _answer(renderer, await self._operations.create(call.target, document, call.caller(options)))
+        document = await call.document()
+        created = await self._operations.create(call.target, document, call.caller(options))
+        return _answer(renderer, created) if renderer.direct else await self._answered(call, renderer, created)
 
     async def _update(self, call: Call) -> Answer:
         renderer = call.renderer()
         options = write_options(call.query, "UpdateOptions")
-        yaml = await self._parsed(call)
-        document = body.read(call.request.body, call.content_type, call.target.sent, yaml)
-        return _answer(renderer, await self._operations.update(call.target, document, call.caller(options)))
+        document = await call.document()
+        updated = await self._operations.update(call.target, document, call.caller(options))
+        return _answer(renderer, updated) if renderer.direct else await self._answered(call, renderer, updated)
 
     async def _patch(self, call: Call) -> Answer:
         type = PATCH_TYPES.get(call.media_type)
@@ -232,23 +250,25 @@ class Verbs:
             raise errors.UnsupportedMediaType("415: Unsupported Media Type", details={})
         renderer = call.renderer()
         options = patch_options(call.query, apply=False)
-        document, mistakes = body.read_patch(call.request.body, type, options.field_validation)
+        document, mistakes = await call.read(body.read_patch, call.request.body, type, options.field_validation)
         caller = call.caller(options)
-        return _answer(renderer, await self._operations.patch(call.target, type, document, caller, mistakes))
+        patched = await self._operations.patch(call.target, type, document, caller, mistakes)
+        return _answer(renderer, patched) if renderer.direct else await self._answered(call, renderer, patched)
 
     async def _apply(self, call: Call) -> Answer:
         renderer = call.renderer()
         options = patch_options(call.query, apply=True)
-        yaml = await self._parsed(call)
-        config, mistakes = body.read_applied(call.request.body, options.field_validation, yaml)
+        config, mistakes = await call.read(body.read_applied, call.request.body, options.field_validation)
+        call.keep(config)
         caller = call.caller(options)
-        applied = self._operations.apply(call.target, config, caller, force=bool(options.force), warnings=mistakes)
-        return _answer(renderer, await applied)
+        force = bool(options.force)
+        applied = await self._operations.apply(call.target, config, caller, force=force, warnings=mistakes)
+        return _answer(renderer, applied) if renderer.direct else await self._answered(call, renderer, applied)
 
     async def _delete(self, call: Call) -> Answer:
         renderer = call.renderer()
         kind = call.target.kind
-        options, caller = call.deletion(await self._parsed(call))
+        options, caller = await call.deletion()
         deleted = await self._operations.delete(call.target, options, caller)
         if deleted.gone and not kind.delete_answers_object:
             details = named(kind.resource, call.target.name)
@@ -256,11 +276,11 @@ class Verbs:
             return _answer(renderer, Answered(success(details=details)))
         if kind.deletion_warning and not options.propagation and options.orphan is None:
             return _answer(renderer, Written(deleted.entry, False, [kind.deletion_warning]))
-        return _answer(renderer, deleted.entry)
+        return await self._answered(call, renderer, deleted.entry)
 
     async def _delete_all(self, call: Call) -> Answer:
         renderer = call.renderer()
-        options, caller = call.deletion(await self._parsed(call))
+        options, caller = await call.deletion()
         chosen = list_options(call.query, watch=False)
         return _list_answer(renderer, await self._operations.delete_all(call.target, chosen, options, caller))
 
@@ -274,17 +294,21 @@ class Verbs:
             await self._operations.connect(target, connect_options(call), call.caller(WriteOptions()))
         return await self._connecting.answer(call.request, target, call.query)
 
-    async def _parsed(self, call: Call) -> Reading | None:
-        """A body that is YAML, parsed while other requests go on.  One body at a time, or the pieces would add up."""
-        reading = call.request.yaml = body.reading(call.request.body, call.content_type)
-        if reading is not None:
-            async with self._parsing:
-                while reading.go_on(YAML_EVENTS):  # noqa: ASYNC110  # no event ends the pause: it lets others run
-                    await asyncio.sleep(0)
-        return reading
+    async def _answered(self, call: Call, renderer: Renderer, result: Entry | Written | Answered) -> Answer:
+        if call.patience is None and _quick(renderer, result):
+            return _answer(renderer, result)
+        return await self._patience.hear(_answer, renderer, result)
 
 
 # --- answers ---------------------------------------------------------------------------------------
+
+
+def _quick(renderer: Renderer, result: Entry | Written | Answered) -> bool:
+    """Whether no large object has to be decoded for the answer, or written as YAML, which takes longest."""
+    if renderer.direct or isinstance(result, Answered):
+        return True
+    limit = LARGE if renderer.representation.format == "yaml" else LARGE_STORED
+    return len((result.entry if isinstance(result, Written) else result).tail) < limit
 
 
 def _answer(renderer: Renderer, result: Entry | Written | Answered) -> Answer:

@@ -20,9 +20,8 @@ from seamark import __version__
 from seamark.api.aggregation.backends import Foreign
 from seamark.api.http.messages import Request, Response
 from seamark.api.http.negotiate import not_acceptable, parse_accept
-from seamark.api.openapi import field_docs
+from seamark.api.openapi import field_docs, protobuf_v2, protobuf_v3
 from seamark.api.openapi import paths as openapi_paths
-from seamark.api.openapi import protobuf as openapi_protobuf
 from seamark.api.openapi.discovery import by_version
 from seamark.api.openapi.schemas import WholeObjects, definitions, whole_objects
 from seamark.errors import Object
@@ -65,9 +64,9 @@ class OpenApi:
         """The answer to a path below ``/openapi``, None if nothing is there."""
         parts = request.path.strip("/").split("/")
         if parts == ["openapi", "v2"]:
-            if _accepts(request, JSON, *openapi_protobuf.ACCEPTED) == JSON:
+            if _accepts(request, JSON, *protobuf_v2.ACCEPTED) == JSON:
                 return _respond(request, self.v2, JSON)
-            return _respond(request, self.protobuf_v2, openapi_protobuf.CONTENT_TYPE)
+            return _respond(request, self.protobuf_v2, protobuf_v2.CONTENT_TYPE)
         if parts == ["openapi", "v3"]:
             return _respond(request, self.index, PLAIN_TEXT)
         if parts[:2] != ["openapi", "v3"]:
@@ -75,13 +74,16 @@ class OpenApi:
         found = self._group_version(parts[2:])
         if found is None:
             return None
-        _accepts(request, JSON)
+        liked = _accepts(request, JSON, *protobuf_v3.ACCEPTED)
         wanted = self._hash(*found)
         _, _, given = request.query.partition("hash=")
         given = given.partition("&")[0]
         if given and given != wanted:
             return Response(301, b"", PLAIN_TEXT, (("Location", f"{request.path}?hash={wanted}"),))
-        return _respond(request, self.v3(*found), JSON, forever=bool(given))
+        document = self.v3(*found)
+        if liked == JSON:
+            return _respond(request, document, JSON, forever=bool(given))
+        return _respond(request, document.protobuf_v3, protobuf_v3.CONTENT_TYPE, forever=bool(given))
 
     def _group_version(self, parts: list[str]) -> tuple[str, str] | None:
         """``apis/apps/v1`` → ``apps``, ``v1``, if that is served."""
@@ -135,7 +137,7 @@ class OpenApi:
     @cached_property
     def protobuf_v2(self) -> Document:
         """The same in protobuf."""
-        return Document(openapi_protobuf.document(self._v2()))
+        return Document(protobuf_v2.document(self._v2()))
 
     def _v2(self) -> Object:
         document = self._own_v2()
@@ -196,6 +198,11 @@ class Document(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def tag(self) -> str:
         return f'"{hashlib.sha256(self.body).hexdigest().upper()}"'
+
+    @cached_property
+    def protobuf_v3(self) -> Document:
+        """A document of v3 in protobuf."""
+        return Document(protobuf_v3.document(msgspec.json.decode(self.body)))
 
 
 def _listed(kind: Kind) -> list[list[object]]:

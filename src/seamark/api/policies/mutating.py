@@ -26,6 +26,7 @@ from seamark.cel.compiling import Meter
 from seamark.cel.cost import PER_CALL_LIMIT
 from seamark.cel.values import weight
 from seamark.errors import Object
+from seamark.haste import Costly
 from seamark.kinds.admission import Operation, Request
 from seamark.kinds.kind import Kind
 from seamark.kinds.language.decode import DecodeError
@@ -51,7 +52,10 @@ class MutatingPolicies(Policies[MutatingPolicy]):
         return operation in ("CREATE", "UPDATE") and super().concerns(kind, operation, part)
 
     def mutate(self, request: Request) -> Awaitable[None] | None:
-        candidates = self.candidates(request)
+        try:
+            candidates = self.candidates(request)
+        except Costly:
+            return self.patiently(self.mutate, request)
         if not candidates or not isinstance(request.sub, Part):
             return None
         return self.performed(self._mutate(request, candidates), request, candidates)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -17,9 +18,11 @@ from seamark.api.policies.given import given
 from seamark.api.policies.params import Misconfigured, param_kind, params
 from seamark.api.policies.policy import Binding, Failure, Policy, ValidatingPolicy, binding_of
 from seamark.api.state.cache import Cache
+from seamark.api.state.entries import Entry
 from seamark.api.webhooks.patching import in_version
 from seamark.api.webhooks.review import Document, document
 from seamark.errors import ApiError, Cause, Object
+from seamark.haste import Costly, Patience, at_once
 from seamark.kinds.admission import Operation, Plugin, Request
 from seamark.kinds.kind import Kind
 from seamark.kinds.registration.expressions import Unfit
@@ -58,14 +61,16 @@ class Policies(Plugin, Generic[P]):
         self._bindings = cache.of(bindings)
         self._read_at = (-1, -1)
         self._bound: list[tuple[P, Sequence[Binding]]] = []
-        self._compiled: dict[str, tuple[int, P]] = {}  # by name: the version it was made of
+        # By name: the version it was made of; None for one that cannot be evaluated.
+        self._compiled: dict[str, tuple[int, P | None]] = {}
+        self._patience = Patience()
         self._known: dict[tuple[Kind, Operation, str], list[tuple[P, Sequence[Binding]]]] = {}
 
     def concerns(self, kind: Kind, operation: Operation, part: str) -> bool:
         return kind.resource not in EXEMPT
 
     def candidates(self, request: Request) -> Sequence[tuple[P, Sequence[Binding]]]:
-        """The policies whose rules are about such requests."""
+        """The policies whose rules are about such requests; raises Costly if that takes long: :meth:`patiently`."""
         if self._read_at != (self._policies.changed, self._bindings.changed):
             self._read()
         if not self._bound:
@@ -77,6 +82,14 @@ class Policies(Plugin, Generic[P]):
                 self._known.clear()
             found = self._known[key] = [bound for bound in self._bound if self._can_match(bound[0], *key)]
         return found
+
+    async def patiently(self, step: Callable[[Request], Awaitable[None] | None], request: Request) -> None:
+        """Do a step of admission when all policies are compiled, which takes long."""
+        for name, entry in self._in_force():
+            if self._compiled.get(name, (0,))[0] != entry.revision:
+                self._compiled[name] = (entry.revision, await self._patience.hear(self._made, name, entry))
+        if (later := step(request)) is not None:
+            await later
 
     def matched(
         self, request: Request, policy: P, bindings: Sequence[Binding]
@@ -110,25 +123,38 @@ class Policies(Plugin, Generic[P]):
     # --- reading ------------------------------------------------------------------------------------
 
     def _read(self) -> None:
-        self._read_at = (self._policies.changed, self._bindings.changed)
+        bindings = self._read_bindings()
+        bound: list[tuple[P, Sequence[Binding]]] = []
+        for name, entry in self._in_force(bindings):
+            known = self._compiled.get(name)
+            if known is None or known[0] != entry.revision:
+                known = self._compiled[name] = (entry.revision, at_once(partial(self._made, name, entry)))
+            if known[1] is not None:
+                bound.append((known[1], bindings[name]))
+        self._bound = bound
+        self._compiled = {name: kept for name, kept in self._compiled.items() if name in self._policies.entries}
         self._known.clear()
+        self._read_at = (self._policies.changed, self._bindings.changed)
+
+    def _read_bindings(self) -> dict[str, list[Binding]]:
         bindings: dict[str, list[Binding]] = {}
         for name in sorted(self._bindings.entries):
             obj = self._bindings.entries[name].decode()
             bindings.setdefault(obj["spec"]["policyName"], []).append(binding_of(obj))
-        self._bound = []
-        for name in sorted(set(bindings) & set(self._policies.entries)):
-            entry = self._policies.entries[name]
-            known = self._compiled.get(name)
-            if known is None or known[0] != entry.revision:
-                try:
-                    known = self._compiled[name] = (entry.revision, self._make(entry.decode()))
-                except Unfit as error:
-                    # Only one that was stored before expressions were checked.
-                    _log.warning("the policy %s is not evaluated: %s", name, error)
-                    continue
-            self._bound.append((known[1], bindings[name]))
-        self._compiled = {name: kept for name, kept in self._compiled.items() if name in self._policies.entries}
+        return bindings
+
+    def _in_force(self, bindings: Iterable[str] | None = None) -> list[tuple[str, Entry]]:
+        """The policies that have bindings."""
+        names = set(self._read_bindings() if bindings is None else bindings) & set(self._policies.entries)
+        return [(name, self._policies.entries[name]) for name in sorted(names)]
+
+    def _made(self, name: str, entry: Entry) -> P | None:
+        try:
+            return self._make(entry.decode())
+        except Unfit as error:
+            # Only one that was stored before expressions were checked.
+            _log.warning("the policy %s is not evaluated: %s", name, error)
+            return None
 
     def _equivalents(self, kind: Kind) -> Sequence[Resource]:
         return sorted(self._cache.of(kind.resource).shown_as, key=str) if kind.stored else ()
@@ -162,7 +188,10 @@ class ValidatingPolicies(Policies[ValidatingPolicy]):
         )
 
     def validate(self, request: Request) -> Awaitable[None] | None:
-        candidates = self.candidates(request)
+        try:
+            candidates = self.candidates(request)
+        except Costly:
+            return self.patiently(self.validate, request)
         return self.performed(self._validate(request, candidates), request, candidates) if candidates else None
 
     async def _validate(

@@ -128,8 +128,9 @@ class Entry(msgspec.Struct, gc=False):
         forms = self.forms = self.forms if self.forms is not None else {}
         # The form of the kind before this one may still be shown, those of kinds before that are not.
         version = form.kind.resource.version
-        for kind in [kind for kind in forms if kind.resource.version == version and kind is not form.kind][:-1]:
-            del forms[kind]
+        # A thread may do the same at the same time, so a copy is looked through.
+        for kind in [kind for kind in list(forms) if kind.resource.version == version and kind is not form.kind][:-1]:
+            forms.pop(kind, None)
         forms[form.kind] = form
         return form
 

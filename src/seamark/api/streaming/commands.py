@@ -1,78 +1,33 @@
-"""Exec and attach: the streams of a command, each a channel of one WebSocket.
-
-The first byte of a message is its channel.  Channel 3 is the last: a Status that tells how the command ended, or in the
-protocol without a version, a text if it failed.  Since v5 a client can also close a channel, by a message to channel
-255: that is how its input ends.  The protocols with base64 are for clients that can only send text: the channel is a
-digit there.
-"""
+"""Exec and attach: a conversation between a client and a command, in the channels that the client has chosen."""
 
 from __future__ import annotations
 
 import asyncio
-import base64
-from collections.abc import Awaitable
+import contextlib
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
 
 from seamark import errors
 from seamark.access.pod_streams import STDERR, STDIN, STDOUT, Command, Session
-from seamark.api.streaming.sockets import WebSocket
+from seamark.api.streaming.channels import RESIZE, Channels
 from seamark.errors import Cause, Object
 
-PROTOCOLS = (
-    "v5.channel.k8s.io",
-    "v4.channel.k8s.io",
-    "v4.base64.channel.k8s.io",
-    "base64.channel.k8s.io",
-    "channel.k8s.io",
-)
-ERROR, RESIZE, CLOSE = 3, 4, 255
 LINGER = 2.0  # seconds for output that children of an ended command still hold open
+AFTER_CLOSE = 10.0  # seconds for a command to end by itself after its client has closed the connection
+_LONGEST_SIZE = 4096  # bytes of what tells the size of a terminal
 
 
-class Channels:
-    """The channels of a WebSocket, in one of the protocols."""
+async def converse(channels: Channels, command: Command, open: Callable[[], Awaitable[Session]]) -> None:
+    """Until the command has ended or the client is gone; then the command is ended.
 
-    def __init__(self, socket: WebSocket, protocol: str) -> None:
-        self._socket = socket
-        self._as_text = "base64." in protocol
-        self._versioned = protocol.startswith("v")
-        self._held = b""  # of a message in base64: what cannot be decoded before the next piece
-
-    async def send(self, channel: int, data: bytes) -> None:
-        if self._as_text:
-            await self._socket.send_text(f"{channel}{base64.b64encode(data).decode()}")
-        else:
-            await self._socket.send(bytes([channel]) + data)
-
-    async def tell(self, status: Object) -> None:
-        """How the command ended."""
-        if self._versioned:
-            await self.send(ERROR, msgspec.json.encode(status))
-        elif status["status"] != "Success":
-            await self.send(ERROR, status["message"].encode())
-
-    async def receive(self) -> tuple[int | None, bytes]:
-        """A piece of a message: its channel if it begins one, and None for more of the same."""
-        begins, data = await self._socket.receive()
-        channel = None
-        if begins:
-            channel, data, self._held = (data[0] if data else STDIN), data[1:], b""
-        if self._as_text:
-            channel = channel - ord("0") if channel else channel
-            data = self._held + data
-            whole = len(data) // 4 * 4
-            data, self._held = base64.b64decode(data[:whole]), data[whole:]
-        return channel, data
-
-
-async def converse(socket: WebSocket, protocol: str, opening: Awaitable[Session], command: Command) -> None:
-    """Until the command has ended or the client is gone; then the command is ended."""
-    channels = Channels(socket, protocol)
-    outgoing = [stream for stream in (STDOUT, STDERR) if stream in command.streams]
+    A client that closes its WebSocket, and does not just vanish, has ended the input: before v5 there is no other way,
+    and clients that upload files close it as soon as all is sent.
+    """
+    await channels.begin(command)
     try:
-        session = await opening
+        session = await open()
     except errors.ApiError as error:
         await channels.tell(errors.status(error))
         return
@@ -80,11 +35,14 @@ async def converse(socket: WebSocket, protocol: str, opening: Awaitable[Session]
         await channels.tell(errors.status(_not_started(command, error)))
         return
     listening = asyncio.create_task(_listen(channels, session))
+    outgoing = [stream for stream in (STDOUT, STDERR) if stream in command.streams]
     outputs = [asyncio.create_task(_pass_on(channels, session, stream)) for stream in outgoing]
     ending = asyncio.ensure_future(session.ended())
     try:
-        await channels.send((*outgoing, ERROR)[0], b"")  # which says that the connection is there
         await asyncio.wait([listening, ending], return_when=asyncio.FIRST_COMPLETED)
+        if not ending.done() and command.words and STDIN in command.streams and not command.terminal:
+            session.end_input()
+            await asyncio.wait([ending], timeout=AFTER_CLOSE)
         if not ending.done():
             return
         if outputs:
@@ -103,33 +61,35 @@ async def _close(session: Session, *tasks: asyncio.Future[Any]) -> None:
 
 
 async def _pass_on(channels: Channels, session: Session, stream: int) -> None:
+    """To the end, also if the client has closed the connection: a command that nobody reads would not go on."""
     while data := await session.read(stream):
-        await channels.send(stream, data)
+        with contextlib.suppress(ConnectionError):
+            await channels.send(stream, data)
+    with contextlib.suppress(ConnectionError):
+        await channels.end(stream)
 
 
 async def _listen(channels: Channels, session: Session) -> None:
     """Until the client is gone."""
-    channel, control = STDIN, b""
+    sizes = b""
     while True:
-        begun, data = await channels.receive()
-        if begun is not None:
-            channel, control = begun, b""
-        if channel == STDIN:
-            await session.write(data)
-        elif channel == CLOSE and data[:1] == b"\0":
+        channel, data = await channels.receive()
+        if channel == STDIN and data is None:
             session.end_input()
-        elif channel == RESIZE:
-            control = _resize(session, control + data)
+        elif channel == STDIN and data is not None:
+            await session.write(data)
+        elif channel == RESIZE and data is not None:
+            sizes = _resize(session, sizes + data)
 
 
-def _resize(session: Session, control: bytes) -> bytes:
-    """Do what a message says if it is complete; returns what is to be completed."""
-    try:
-        size = msgspec.json.decode(control, type=dict[str, int])
-    except msgspec.DecodeError:
-        return control[:4096]
-    session.resize(size.get("Width", 0) & 0xFFFF, size.get("Height", 0) & 0xFFFF)
-    return b""
+def _resize(session: Session, sizes: bytes) -> bytes:
+    """Do what the last complete object says; returns what is to be completed."""
+    whole, brace, rest = sizes.rpartition(b"}")
+    if brace:
+        with contextlib.suppress(msgspec.DecodeError):
+            size = msgspec.json.decode(b"{" + whole.rpartition(b"{")[2] + brace, type=dict[str, int])
+            session.resize(size.get("Width", 0) & 0xFFFF, size.get("Height", 0) & 0xFFFF)
+    return rest[:_LONGEST_SIZE]
 
 
 def ended(code: int) -> Object:
@@ -148,6 +108,4 @@ def ended(code: int) -> Object:
 def _not_started(command: Command, error: OSError) -> errors.InternalError:
     program = command.words[0] if command.words else ""
     words = "executable file not found in $PATH" if isinstance(error, FileNotFoundError) else error.strerror or error
-    return errors.InternalError(
-        f'Internal error occurred: error executing command in container: exec: "{program}": {words}'
-    )
+    return errors.internal(f'error executing command in container: exec: "{program}": {words}')

@@ -15,7 +15,8 @@ from seamark.api.http.pieces import frame
 from seamark.api.http.stream import Stream
 from seamark.api.http.url import Query, first
 from seamark.api.http.websocket import asked_for
-from seamark.api.streaming.sockets import Tasks, WebSocket, chosen
+from seamark.api.streaming.sockets import Socket, Tasks, WebSocket
+from seamark.api.streaming.upgrading import as_either, as_websocket
 from seamark.clock import Clock
 from seamark.errors import Object
 from seamark.kinds.autoscaling import usage
@@ -128,8 +129,9 @@ class Connecting:
         pieces = self._pods(target, pod).logs(pod["metadata"]["uid"], container, options)
 
         if asked_for(request.headers):
-            protocol = chosen(request, log_messages.PROTOCOLS)
-            return self.tasks.upgraded(request, protocol, partial(log_messages.pump, pieces=pieces, protocol=protocol))
+            upgrade = as_websocket(request, log_messages.PROTOCOLS)
+            speak = partial(log_messages.pump, pieces=pieces, protocol=upgrade.protocol)
+            return self.tasks.upgraded(upgrade, speak)
 
         async def pump(stream: Stream) -> None:
             async for piece in pieces:
@@ -139,8 +141,8 @@ class Connecting:
 
         return Streaming(self.tasks.starting(pump), "text/plain")
 
-    def _command(self, request: Request, target: Target, pod: Object, query: Query) -> Streaming:
-        from seamark.api.streaming import choosing, commands
+    def _command(self, request: Request, target: Target, pod: Object, query: Query) -> Response | Streaming:
+        from seamark.api.streaming import channels, choosing, commands
 
         assert target.subresource is not None
         exec = target.subresource.name == "exec"
@@ -150,20 +152,26 @@ class Connecting:
         pods = self._pods(target, pod)
         uid = pod["metadata"]["uid"]
         pods.check_open(uid, container)
-        protocol = chosen(request, commands.PROTOCOLS)
+        upgrade = as_either(request, channels.IN_MESSAGES, channels.IN_STREAMS)
+        if isinstance(upgrade, Response):
+            return upgrade
+        protocol = upgrade.protocol
 
-        async def converse(socket: WebSocket) -> None:
-            await commands.converse(socket, protocol, pods.open(uid, container, command), command)
+        async def converse(socket: Socket) -> None:
+            opened = channels.channels_of(socket, protocol)
+            await commands.converse(opened, command, partial(pods.open, uid, container, command))
 
-        return self.tasks.upgraded(request, protocol, converse)
+        return self.tasks.upgraded(upgrade, converse)
 
-    def _forward(self, request: Request, target: Target, pod: Object, query: Query) -> Streaming:
+    def _forward(self, request: Request, target: Target, pod: Object, query: Query) -> Response | Streaming:
         from seamark.api.streaming import choosing, forwarding
 
         choosing.check_can_run(pod, "forward a port of")
         dial = partial(self._pods(target, pod).dial, pod["metadata"]["uid"])
-        protocol = chosen(request, forwarding.PROTOCOLS)
-        if protocol == forwarding.TUNNELLED:
-            return self.tasks.upgraded(request, protocol, partial(forwarding.tunnel, dial=dial))
+        upgrade = as_either(request, forwarding.IN_WEBSOCKETS, forwarding.IN_SPDY)
+        if isinstance(upgrade, Response):
+            return upgrade
+        if upgrade.protocol == forwarding.TUNNELLED or upgrade.socket is not WebSocket:
+            return self.tasks.upgraded(upgrade, partial(forwarding.streams, dial=dial))
         ports = forwarding.ports_of(query)
-        return self.tasks.upgraded(request, protocol, partial(forwarding.channels, dial=dial, ports=ports))
+        return self.tasks.upgraded(upgrade, partial(forwarding.channels, dial=dial, ports=ports))

@@ -1,30 +1,32 @@
-"""Port-forward: connections to ports of a Pod, in one WebSocket.
+"""Port-forward: connections to ports of a Pod, in one connection of the client.
 
-kubectl speaks SPDY in it (:mod:`seamark.access.portforward`): as many connections as it likes, each a pair of streams.
-Older clients name the ports in the query, and each port is one connection: a channel for its bytes and one for errors,
-both begun by the port's number.
+kubectl speaks SPDY, in a WebSocket or without one: as many connections as it likes, each a pair of streams.  Older
+clients of WebSockets name the ports in the query, and each port is one connection: a channel for its bytes and one for
+errors, both begun by the port's number.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import struct
 from asyncio import StreamWriter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from seamark import errors
 from seamark.access.pod_streams import Connection
-from seamark.access.portforward import spdy
-from seamark.access.portforward.spdy import Data, Ping, Reset, Session, SpdyError, SynStream
+from seamark.access.spdy.frames import Data, Reset, SpdyError, SynStream
 from seamark.api.http.url import Query
-from seamark.api.streaming.sockets import WebSocket
+from seamark.api.streaming.sockets import Socket, WebSocket
+from seamark.api.streaming.spdy_streams import PATIENCE, SpdyStreams
 
 TUNNELLED = "SPDY/3.1+portforward.k8s.io"
-CHANNELS = ("v4.channel.k8s.io", "portforward.k8s.io")
-PROTOCOLS = (TUNNELLED, *CHANNELS)
+IN_SPDY = ("portforward.k8s.io",)
+IN_WEBSOCKETS = (TUNNELLED, "v4.channel.k8s.io", "portforward.k8s.io")
+MOST_CONNECTIONS = 256  # at the same time in one connection of a client
 _PIECE = 64 << 10
-_WAITING = 16  # pieces that wait for a connection that does not take them; then the client is read no further
+_WAITING = 4  # pieces that wait for a connection that does not take them; then the client is read no further
 
 Dial = Callable[[int], Awaitable[Connection]]
 
@@ -59,12 +61,13 @@ class _Carried:
                     await self._tell(data)
                 await self._tell(b"")
                 await sending
-            except ConnectionError as error:
+            except OSError as error:
                 problem = f"error forwarding port {self._port} to pod: {_reason(error)}"
             finally:
                 sending.cancel()
                 writer.close()
-        await self._fail(problem)
+        with contextlib.suppress(ConnectionError):  # the client is gone
+            await self._fail(problem)
 
     async def _send(self, writer: StreamWriter) -> None:
         while data := await self._sent.get():
@@ -83,50 +86,91 @@ def _reason(error: Exception) -> str:
 # --- in SPDY ---------------------------------------------------------------------------------------
 
 
-async def tunnel(socket: WebSocket, dial: Dial) -> None:
-    """Until the client is gone."""
-    session = Session()
-    opened: dict[str, int] = {}  # the error streams that wait for their data streams, by request
-    carried: dict[int, _Carried] = {}  # by data stream
+class _Pairs:
+    """The pairs of streams: one for the bytes of a connection, and one that says what went wrong with it."""
 
-    def carry(stream: int, beside: int, port: int) -> None:
+    def __init__(self, streams: SpdyStreams, dial: Dial) -> None:
+        self._streams, self._dial = streams, dial
+        self._single: dict[str, tuple[str, int, asyncio.Task[None]]] = {}  # what waits for the other, by request
+        self._carried: dict[int, tuple[_Carried, int]] = {}  # by the stream of bytes, with the other
+
+    async def open(self, stream: int, headers: Mapping[str, str]) -> None:
+        kind, port = headers.get("streamtype", ""), headers.get("port", "")
+        # Clients before Kubernetes 1.2 name no request, and open the stream of bytes behind the other.
+        request = headers.get("requestid") or str(stream if kind == "error" else stream - 2)
+        other, beside, waiting = self._single.get(request, ("", 0, None))
+        if kind not in ("data", "error") or kind == other or not _is_port(port) or (waiting is None and self._full):
+            await self._streams.refuse(stream)
+        elif waiting is None:
+            await self._streams.accept(stream)
+            self._single[request] = kind, stream, asyncio.create_task(self._give_up(request, stream))
+        else:
+            waiting.cancel()
+            del self._single[request]
+            await self._streams.accept(stream)
+            self._carry(*((stream, beside) if kind == "data" else (beside, stream)), int(port))
+
+    @property
+    def _full(self) -> bool:
+        return len(self._single) + len(self._carried) >= MOST_CONNECTIONS
+
+    async def _give_up(self, request: str, stream: int) -> None:
+        await asyncio.sleep(PATIENCE)
+        del self._single[request]
+        with contextlib.suppress(ConnectionError):
+            await self._streams.refuse(stream)
+
+    def _carry(self, stream: int, beside: int, port: int) -> None:
+        send = self._streams.send
+
         async def tell(data: bytes) -> None:
-            await socket.send(spdy.data(stream, data, fin=not data))
+            await send(stream, data, fin=not data)
 
         async def fail(problem: str) -> None:
+            await send(beside, problem.encode(), fin=True)
             if problem:
-                await socket.send(spdy.data(beside, problem.encode(), fin=True) + spdy.data(stream, fin=True))
-            else:
-                await socket.send(spdy.data(beside, fin=True))
+                await send(stream, fin=True)
 
-        carried[stream] = made = _Carried(port, dial, tell, fail)
-        made.task.add_done_callback(lambda _: carried.pop(stream, None))
+        made = _Carried(port, self._dial, tell, fail)
+        self._carried[stream] = made, beside
+        made.task.add_done_callback(lambda _: self._carried.pop(stream))
 
+    async def take(self, stream: int, data: bytes, *, fin: bool) -> None:
+        if data and stream in self._carried:
+            await self._carried[stream][0].take(data)
+        elif data and any(stream == each for _, each, _ in self._single.values()):
+            raise SpdyError("bytes came before both streams of a pair were there")  # who lost them would not notice
+        if fin and stream in self._carried:
+            await self._carried[stream][0].take(b"")
+
+    async def drop(self, stream: int) -> None:
+        """The client wants no more of a connection; it waits for the end of the other stream."""
+        if stream in self._carried:
+            made, beside = self._carried[stream]
+            made.task.cancel()
+            await self._streams.send(beside, fin=True)
+
+    async def end(self) -> None:
+        await _end(
+            [*(each.task for each, _ in self._carried.values()), *(each for _, _, each in self._single.values())]
+        )
+
+
+async def streams(socket: Socket, dial: Dial) -> None:
+    """Until the client is gone."""
+    session = SpdyStreams(socket)
+    pairs = _Pairs(session, dial)
     try:
         while True:
-            _, received = await socket.receive()
-            for frame in session.frames(received):
-                match frame:
-                    case SynStream(stream, headers):
-                        await socket.send(session.accept(stream))
-                        request = headers.get("requestid", "")
-                        if headers.get("streamtype") == "error":
-                            opened[request] = stream
-                        elif request in opened:
-                            carry(stream, opened.pop(request), int(headers.get("port", "0")))
-                    case Data(stream, payload, fin) if stream in carried:
-                        if payload:
-                            await carried[stream].take(payload)
-                        if fin and stream in carried:
-                            await carried[stream].take(b"")
-                    case Reset(stream) if stream in carried:
-                        await carried[stream].take(b"")
-                    case Ping(id) if id % 2:
-                        await socket.send(spdy.ping(id))
-    except (SpdyError, ValueError):
-        return
+            match await session.receive():
+                case SynStream(stream, headers):
+                    await pairs.open(stream, headers)
+                case Data(stream, payload, fin):
+                    await pairs.take(stream, payload, fin=fin)
+                case Reset(stream):
+                    await pairs.drop(stream)
     finally:
-        await _end(list(carried.values()))
+        await pairs.end()
 
 
 # --- in channels -----------------------------------------------------------------------------------
@@ -138,9 +182,13 @@ def ports_of(query: Query) -> list[int]:
     if not texts:
         raise errors.BadRequest('query parameter "ports" is required')
     for text in texts:
-        if not (text.isdecimal() and len(text) < 6 and 0 < int(text) < 65536):
+        if not _is_port(text):
             raise errors.BadRequest(f'unable to parse "{text}" as a port')
     return [int(text) for text in texts]
+
+
+def _is_port(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) < 6 and 0 < int(text) < 65536
 
 
 async def channels(socket: WebSocket, dial: Dial, ports: Sequence[int]) -> None:
@@ -179,7 +227,7 @@ async def channels(socket: WebSocket, dial: Dial, ports: Sequence[int]) -> None:
         listening.cancel()
         ending.cancel()
         await asyncio.gather(listening, ending, return_exceptions=True)
-        await _end(carried)
+        await _end([each.task for each in carried])
 
 
 async def _listen(socket: WebSocket, carried: Sequence[_Carried]) -> None:
@@ -192,7 +240,7 @@ async def _listen(socket: WebSocket, carried: Sequence[_Carried]) -> None:
             await carried[channel // 2].take(data)
 
 
-async def _end(carried: Sequence[_Carried]) -> None:
-    for each in carried:
-        each.task.cancel()
-    await asyncio.gather(*(each.task for each in carried), return_exceptions=True)
+async def _end(tasks: Sequence[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

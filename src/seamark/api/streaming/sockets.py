@@ -1,67 +1,42 @@
-"""A WebSocket whose messages tasks read and write, at the pace of the slower side."""
+"""Connections that go on in another protocol: tasks read and write them, at the pace of the slower side."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
-from seamark import errors
-from seamark.api.authentication import BEARER_PROTOCOL, subprotocols
-from seamark.api.http.messages import Request, Streaming
+from seamark.api.http.messages import Streaming
 from seamark.api.http.protocol import Connection
 from seamark.api.http.stream import Stream
-from seamark.api.http.websocket import AT_ONCE, asked_for, head, heard
+from seamark.api.http.websocket import AT_ONCE, heard
 
 if TYPE_CHECKING:
     from wsproto.events import Event
+
+    from seamark.api.streaming.upgrading import Upgrade
 
 MOST_UNREAD = 1 << 20  # bytes that wait for their reader, before the client is read no further
 PIECE_COST = 256  # what a piece counts for on top of its length, because it takes memory however short it is
 Piece = tuple[bool, bytes]  # whether it begins a message, and its bytes
 
 
-class WebSocket(Stream):
+class Socket(Stream):
     """The server's side.  ``receive`` and ``send`` raise ``ConnectionError`` once the client is gone."""
 
-    __slots__ = ("_arrived", "_begins", "_closed", "_messages", "_unread", "_waiting")
+    __slots__ = ("_arrived", "_closed", "_unread", "_waiting")
 
     def __init__(self, connection: Connection) -> None:
-        from wsproto.connection import Connection as Messages
-        from wsproto.connection import ConnectionType
-
         super().__init__(connection)
-        self._messages = Messages(ConnectionType.SERVER)
         self._arrived: deque[Piece] = deque()
         self._unread = 0
-        self._begins = True
         self._closed = False
         self._waiting: asyncio.Future[None] | None = None
 
-    def received(self, data: bytes) -> bytes | None:
-        from wsproto.events import CloseConnection, Message, Ping
-
-        answer, self.more = b"", False
-        if self._closed:
-            return answer  # what comes after the goodbye says nothing
-        for number, event in enumerate(heard(self._messages, data), 1):
-            self.more = number == AT_ONCE
-            if isinstance(event, Message):
-                self._take(event.data if isinstance(event.data, bytes) else bytes(event.data, "utf-8"))
-                self._begins = event.message_finished
-            elif isinstance(event, Ping):
-                answer = self._messages.send(event.response())  # to the last one is enough
-            elif isinstance(event, CloseConnection):
-                answer = self._messages.send(event.response())
-                self._closed, self.more = True, False
-                break
-        self._wake()
-        return answer
-
-    def _take(self, data: bytes) -> None:
-        self._arrived.append((self._begins, data))
+    def _take(self, data: bytes, *, begins: bool) -> None:
+        self._arrived.append((begins, data))
         self._unread += PIECE_COST + len(data)
         self.full = self._unread > MOST_UNREAD
 
@@ -70,10 +45,12 @@ class WebSocket(Stream):
             self._waiting.set_result(None)
 
     async def receive(self) -> Piece:
-        """The next piece of a message."""
+        """The next piece of what the client sends."""
+        if self._arrived:
+            await asyncio.sleep(0)  # others have their turn between two pieces of a backlog
         while not self._arrived:
             if self._closed:
-                raise ConnectionResetError("the client has closed the WebSocket")
+                raise ConnectionResetError("the client has closed the connection")
             self._waiting = asyncio.get_running_loop().create_future()
             await self._waiting
         piece = self._arrived.popleft()
@@ -84,7 +61,75 @@ class WebSocket(Stream):
         return piece
 
     async def send(self, data: bytes) -> None:
-        """Send one message."""
+        raise NotImplementedError
+
+    async def _ready(self) -> None:
+        """Wait until the client has read most of what was sent: of all that wait, one may write then."""
+        while self.stalled and await self.drain():
+            pass
+        if self._closed or self._transport.is_closing():
+            raise ConnectionResetError("the client is gone")
+
+
+class PlainSocket(Socket):
+    """Bytes as they come: what they mean is the reader's to know."""
+
+    __slots__ = ()
+
+    def received(self, data: bytes) -> bytes | None:
+        self._take(data, begins=True)
+        self._wake()
+        return b""
+
+    async def send(self, data: bytes) -> None:
+        await self._ready()
+        self.write(data)
+
+    def last(self) -> bytes:
+        return b""
+
+
+class WebSocket(Socket):
+    """A piece is one of a message, and what is sent is a message.
+
+    A client that closes is answered at once; without ``answers_close``, when all has been read that it sent before: as
+    soon as it is answered, it goes.
+    """
+
+    __slots__ = ("_begins", "_messages", "answers_close")
+
+    def __init__(self, connection: Connection) -> None:
+        from wsproto.connection import Connection as Messages
+        from wsproto.connection import ConnectionType
+
+        super().__init__(connection)
+        self._messages = Messages(ConnectionType.SERVER)
+        self._begins = True
+        self.answers_close = True
+
+    def received(self, data: bytes) -> bytes | None:
+        from wsproto.events import CloseConnection, Message, Ping
+
+        answer, self.more = b"", False
+        if self._closed:
+            return answer  # what comes after the goodbye says nothing
+        for number, event in enumerate(heard(self._messages, data), 1):
+            self.more = number == AT_ONCE
+            if isinstance(event, Message):
+                data = event.data if isinstance(event.data, bytes) else bytes(event.data, "utf-8")
+                self._take(data, begins=self._begins)
+                self._begins = event.message_finished
+            elif isinstance(event, Ping):
+                answer = self._messages.send(event.response())  # to the last one is enough
+            elif isinstance(event, CloseConnection):
+                self._closed, self.more = True, False
+                if self.answers_close:
+                    answer = self._messages.send(event.response())
+                break
+        self._wake()
+        return answer
+
+    async def send(self, data: bytes) -> None:
         from wsproto.events import BytesMessage
 
         await self._send(BytesMessage(data))
@@ -95,46 +140,32 @@ class WebSocket(Stream):
         await self._send(TextMessage(text))
 
     async def _send(self, message: Event) -> None:
-        if self._closed or not self.write(self._messages.send(message)):
-            raise ConnectionResetError("the client is gone")
-        if self.stalled:
-            await self.drain()
+        await self._ready()
+        self.write(self._messages.send(message))
 
     def last(self) -> bytes:
+        from wsproto.connection import ConnectionState
         from wsproto.events import CloseConnection
 
-        return b"" if self._closed else self._messages.send(CloseConnection(1000))
-
-
-def chosen(request: Request, known: Iterable[str]) -> str:
-    """The first protocol that the client offers and that is known; raises if there is none, or no WebSocket."""
-    if not asked_for(request.headers):
-        raise errors.BadRequest("Upgrade request required")
-    offered = [each for each in subprotocols(request.headers) if not each.startswith(BEARER_PROTOCOL)]
-    found = next((each for each in offered if each in known), None)
-    if found is None and offered:
-        raise errors.BadRequest(f"unable to upgrade: unable to negotiate protocol: client supports {offered}")
-    return found or ""
+        is_over = self._messages.state is ConnectionState.CLOSED
+        return b"" if is_over else self._messages.send(CloseConnection(1000))
 
 
 class Tasks(set["asyncio.Task[None]"]):
     """What goes on after its answer has begun; all of it ends with the server."""
 
-    def upgraded(
-        self, request: Request, protocol: str, converse: Callable[[WebSocket], Coroutine[Any, Any, None]]
-    ) -> Streaming:
-        """The answer that turns the connection into a WebSocket, over which ``converse`` then speaks."""
+    def upgraded(self, upgrade: Upgrade, converse: Callable[[Any], Coroutine[Any, Any, None]]) -> Streaming:
+        """The answer after which the connection is another, over whose socket ``converse`` then speaks."""
 
-        async def speak(stream: Stream) -> None:
-            assert isinstance(stream, WebSocket)
+        async def speak(socket: Stream) -> None:
             with contextlib.suppress(ConnectionError):
-                await converse(stream)
-            stream.finish()
+                await converse(socket)
+            socket.finish()
 
         return Streaming(
             self.starting(speak),
             status=101,
-            upgrade=lambda connection: (head(request, protocol), WebSocket(connection)),
+            upgrade=lambda connection: (upgrade.head, upgrade.socket(connection)),
         )
 
     def starting(self, pump: Callable[[Stream], Coroutine[Any, Any, None]]) -> Callable[[Stream], None]:
@@ -149,6 +180,7 @@ class Tasks(set["asyncio.Task[None]"]):
                 task.cancel()
 
             stream.on_close = stop
+            stream.paced = True
 
         return start
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from seamark.api.fields.patch import Inapplicable, edited
-from seamark.api.webhooks.review import Document, headed, internal
-from seamark.errors import Object
+from seamark.api.webhooks.review import Document, headed
+from seamark.errors import Object, internal
 from seamark.kinds.admission import Request
 from seamark.kinds.kind import Kind
 from seamark.kinds.language.decode import DecodeError

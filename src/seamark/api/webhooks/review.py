@@ -9,7 +9,7 @@ import msgspec
 from seamark.api.call import DeleteOptions, WriteOptions
 from seamark.api.fields.patch import HEADER_TYPE
 from seamark.api.webhooks.hooks import Hook
-from seamark.errors import ApiError, Cause, InternalError, Object
+from seamark.errors import ApiError, Object
 from seamark.kinds.admission import Operation, Request
 from seamark.kinds.kind import Kind
 from seamark.kinds.language.scalars import found
@@ -292,8 +292,3 @@ def denial(name: str, status: Object | None) -> ApiError:
         reason=str(status.get("reason") or ""),
         details=details if isinstance(details, dict) else None,
     )
-
-
-def internal(text: str) -> InternalError:
-    """The error for a request that could not be admitted because of a fault."""
-    return InternalError(f"Internal error occurred: {text}", details={}, causes=[Cause(message=text)])

@@ -15,6 +15,7 @@ import re2  # type: ignore[import-untyped]  # it has no types
 
 from seamark.cel.errors import EvaluationError
 from seamark.cel.types import overload
+from seamark.haste import STEPS_AT_ONCE, rest, spend
 
 _MISTAKES = {
     "missing ]": "missing closing ]",
@@ -27,6 +28,8 @@ _MISTAKES = {
     "invalid perl operator": "invalid or unsupported Perl syntax",
     "invalid named capture group": "invalid named capture",
 }
+STEPS_PER_INSTRUCTION = 80
+STEPS_PER_MISTAKE = 5_000_000
 _BARE = ("trailing \\",)  # Go shows no part of the pattern with these
 
 
@@ -39,9 +42,14 @@ def _options() -> Any:
 @lru_cache(maxsize=1024)
 def compiled(pattern: str) -> Any:
     """The pattern, ready to match; :class:`EvaluationError` with Go's words if it is none."""
+    # Only repetitions with a number and classes of letters make a short pattern large.
+    spend(STEPS_AT_ONCE if "{" in pattern or "\\p" in pattern else STEPS_AT_ONCE // 20)
     try:
-        return re2.compile(pattern, options=_options())
+        found = re2.compile(pattern, options=_options())
+        rest(found.programsize * STEPS_PER_INSTRUCTION)
+        return found
     except re2.error as error:
+        rest(STEPS_PER_MISTAKE)  # one that is too large is compiled for a while
         raise EvaluationError(f"error parsing regexp: {_mistake(pattern, error)}") from None
 
 

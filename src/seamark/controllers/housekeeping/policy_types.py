@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import msgspec
 
 from seamark import errors
 from seamark.access.cluster import Cluster, Receipt
+from seamark.errors import Object
+from seamark.haste import Costly, Patience, at_length, at_once
 from seamark.kinds.resource import VALIDATING_POLICIES
 from seamark.kinds.table import Kinds
 from seamark.rules.objects.metadata import ObjectView, View
@@ -35,6 +38,7 @@ class PolicyTypesController(Controller):
         super().__init__(NAME, manager)
         self._cluster = cluster
         self._kinds = kinds
+        self._patience = Patience()
         self._policies = self.watch(manager.informers.of(VALIDATING_POLICIES, as_=ValidatingPolicy), self._changed)
 
     def _changed(self, key: Key, old: ValidatingPolicy | None, new: ValidatingPolicy | None) -> None:
@@ -45,9 +49,9 @@ class PolicyTypesController(Controller):
         policy = self._policies.by_key(key)
         if policy is None or policy.metadata.generation <= policy.status.observed_generation:
             return
-        from seamark.kinds.registration.type_checks import status, warnings
+        from seamark.kinds.registration.type_checks import status
 
-        said = status(policy.metadata.generation, warnings(policy.spec, self._kinds))
+        said = status(policy.metadata.generation, await self._warnings(policy.spec))
         head = {"apiVersion": VALIDATING_POLICIES.api_version, "kind": VALIDATING_POLICIES.kind}
         try:
             await self._cluster.patch(
@@ -62,3 +66,17 @@ class PolicyTypesController(Controller):
             )
         except errors.NotFound:
             return  # it went meanwhile
+
+    async def _warnings(self, spec: Object) -> list[Object]:
+        """The warnings about a policy's expressions; none if there are so many that it takes minutes to find them."""
+        from seamark.kinds.registration.type_checks import warnings
+
+        check = partial(warnings, spec, self._kinds)
+        try:
+            return at_once(check)
+        except Costly:
+            pass
+        try:
+            return await self._patience.hear(at_length, check)
+        except Costly:
+            return []

@@ -101,8 +101,11 @@ class ClusterZone:
         return self._endpoints.get((namespace, service), NO_ENDPOINTS)
 
     def services_at(self, address: bytes) -> Iterable[ServiceKey]:
-        """The Services with this cluster address."""
-        return self._services_by_address.get(address, ())
+        """The Services with this cluster address: for a moment two, if one took it over from the other.
+
+        In the order of their names, so that the answer does not depend on which was heard of first.
+        """
+        return sorted(self._services_by_address.get(address, ()))
 
     def endpoints_at(self, address: bytes) -> Iterable[NamedEndpoint]:
         """The names of the endpoints at this address."""

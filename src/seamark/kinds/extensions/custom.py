@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from seamark.errors import Cause, Forbidden, InternalError, Object
+from seamark.errors import Forbidden, Object, internal
+from seamark.haste import Costly, hurried
 from seamark.kinds.dynamic import DynamicKind
 from seamark.kinds.extensions import checking, filling, jsonpaths, quick
 from seamark.kinds.extensions.names import is_true
@@ -17,7 +18,6 @@ from seamark.kinds.extensions.outlines import schema_of, schema_text, top_fields
 from seamark.kinds.extensions.schemas import has_rules
 from seamark.kinds.extensions.shapes_of_schemas import shape_of
 from seamark.kinds.extensions.versions import priority
-from seamark.kinds.haste import Costly, hurried
 from seamark.kinds.kind import Column, Kind
 from seamark.kinds.language import shapes
 from seamark.kinds.language.decode import conform
@@ -208,13 +208,13 @@ class CustomKind(DynamicKind):
         out: Object = prune(obj, None, [])
         if STORED_VERSION in out["metadata"]:
             out["metadata"] = {key: value for key, value in out["metadata"].items() if key != STORED_VERSION}
-        fill(out)
+        filling.fill_in(fill, out, written=False)
         return out
 
     # --- writes --------------------------------------------------------------------------------------
 
     def default(self, obj: Object) -> None:
-        filling.fill_new(self._fill, obj)
+        filling.fill_in(self._fill, obj, written=True)
 
     def prepare_create(self, obj: Object) -> None:
         if self.terminating:
@@ -328,7 +328,7 @@ class CustomScale(View, frozen=True, kw_only=True):
     def show(self, kind: Kind, obj: Object) -> Object:
         if jsonpaths.find(obj, jsonpaths.steps(self.spec_path)) is None:
             text = f'the spec replicas field "{self.spec_path}" does not exist'
-            raise InternalError(f"Internal error occurred: {text}", details={}, causes=[Cause(message=text)])
+            raise internal(text)
         return self.start(kind, obj)
 
     def start(self, kind: Kind, obj: Object) -> Object:

@@ -27,9 +27,7 @@ Prune = Callable[[Any, At, Unknown], Any]
 # Fills in defaults and drops nulls, in place.
 Fill = Callable[[Any], None]
 
-# How many bytes of defaults may still be filled into an object that is written; None for one that is read.
-_room: ContextVar[list[int] | None] = ContextVar("room", default=None)
-_MOST_DEFAULTS = 4 << 20  # more than an object can have that is stored
+_MOST_DEFAULTS = 4 << 20  # bytes: more than an object can have that is stored
 
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 _WHOLE = frozenset({"apiVersion", "kind", "metadata"})
@@ -101,25 +99,40 @@ def _embedded_pruner(schema: Object) -> Prune:
     return prune_embedded
 
 
-def fill_new(fill: Fill, obj: Object) -> None:
-    """Fill in the defaults of an object that is to be written.
+class _Room:
+    """How many bytes of defaults may still be filled into an object."""
+
+    def __init__(self, *, written: bool) -> None:
+        self._left = _MOST_DEFAULTS
+        self._written = written
+
+    def take(self, size: int) -> bool:
+        self._left -= size
+        if self._left < 0 and self._written:
+            raise ApiError(TOO_LARGE)
+        return self._left >= 0
+
+
+_room: ContextVar[_Room | None] = ContextVar("room", default=None)
+
+
+def fill_in(fill: Fill, obj: Object, *, written: bool) -> None:
+    """Fill in the defaults of an object that is to be written, or that was read.
 
     A long default in each of a hundred thousand entries takes little room until the object is encoded, and then more
-    than there is: that it is too large for the store is said before.
+    than there is.  So one that is written is refused before, as too large for the store.  One that is older than the
+    defaults is shown without those for which there is no room.
     """
-    before = _room.set([_MOST_DEFAULTS])
+    before = _room.set(_Room(written=written))
     try:
         fill(obj)
     finally:
         _room.reset(before)
 
 
-def _take_room(size: int) -> None:
+def _has_room(size: int) -> bool:
     room = _room.get()
-    if room is not None:
-        room[0] -= size
-        if room[0] < 0:
-            raise ApiError(TOO_LARGE)
+    return room is None or room.take(size)
 
 
 def filler(schema: Object) -> Fill | None:
@@ -130,7 +143,7 @@ def filler(schema: Object) -> Fill | None:
     if not properties and others is None:
         return None
     defaults = [
-        (name, inner["default"], len(msgspec.json.encode(inner["default"])))
+        (name, inner["default"], len(name) + len(msgspec.json.encode(inner["default"])))
         for name, inner in properties.items()
         if "default" in inner
     ]
@@ -146,8 +159,7 @@ def filler(schema: Object) -> Fill | None:
                 if name in not_null or (others_not_null and name not in properties):
                     del value[name]
         for name, default, size in defaults:
-            if name not in value:
-                _take_room(size)
+            if name not in value and _has_room(size):
                 value[name] = deepcopy(default)
         for name, item in value.items():
             if item.__class__ is dict or item.__class__ is list:

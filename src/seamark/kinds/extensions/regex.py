@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 
-from seamark.kinds.haste import STEPS_AT_ONCE, spend
+from seamark.haste import spend
 
 
 class PatternError(ValueError):
@@ -24,8 +24,6 @@ def compiled(pattern: str) -> Callable[[str], bool]:
     from seamark.cel.library.regex import compiled as compiled_pattern
     from seamark.cel.library.regex import matcher
 
-    # Only repetitions with a number make a short pattern large.
-    spend(STEPS_AT_ONCE if "{" in pattern else STEPS_AT_ONCE // 20)
     try:
         found = matcher(pattern)
     except EvaluationError as error:

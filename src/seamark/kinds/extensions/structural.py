@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from seamark.errors import Object
+from seamark.haste import spend
 from seamark.kinds.extensions import filling
 from seamark.kinds.extensions.checking import ABSENT, validator
 from seamark.kinds.extensions.regex import PatternError, compiled
@@ -18,7 +19,6 @@ from seamark.kinds.extensions.schemas import (
     has_rules,
     items,
 )
-from seamark.kinds.haste import spend
 from seamark.kinds.language.decode import DecodeError
 from seamark.kinds.values.fields import Errors, FieldError, forbidden, invalid, not_supported, required
 

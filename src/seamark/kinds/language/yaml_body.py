@@ -137,12 +137,11 @@ class _Open:
 
 
 class Reading:
-    """One text that is being read: call :meth:`go_on` until it is False, then :meth:`result`."""
+    """One text that is being read."""
 
     def __init__(self, text: bytes) -> None:
         self._text = text
         self._events: Any = None
-        self._fault: YamlFault | None = None
         self._open: list[_Open] = []
         # The value of each anchor, and how many values it counts for: none while its end has not been read.
         self._anchors: dict[str, tuple[Any, int]] = {}
@@ -151,29 +150,19 @@ class Reading:
         self.count = 0
         self.repeated: list[str] = []
 
-    def go_on(self, events: int) -> bool:
-        """Read so many events more; False once there is nothing left to read."""
-        try:
-            if self._events is None and not self._done:
-                self._begin()
-            while events > 0 and not self._done:
-                self._take(self._events.get_event())
-                events -= 1
-        except YamlFault as fault:
-            self._fault, self._done = fault, True
-        except (yaml.YAMLError, ValueError) as error:
-            self._fault, self._done = YamlFault(f"{_PREFIX}yaml: {_sentence(error)}"), True
-        if self._done and self._events is not None:
-            self._events.dispose()
-            self._events = None
-        return not self._done
-
     def result(self) -> tuple[Any, list[str]]:
-        """The value of the first document, and warnings about repeated keys.  Reads what is not read yet."""
-        while self.go_on(MOST_VALUES):
-            pass
-        if self._fault is not None:
-            raise self._fault
+        """The value of the first document, and warnings about repeated keys."""
+        try:
+            self._begin()
+            while not self._done:
+                self._take(self._events.get_event())
+        except YamlFault:
+            raise
+        except (yaml.YAMLError, ValueError) as error:
+            raise YamlFault(f"{_PREFIX}yaml: {_sentence(error)}") from error
+        finally:
+            if self._events is not None:
+                self._events.dispose()
         return self._value, self.repeated
 
     def _begin(self) -> None:

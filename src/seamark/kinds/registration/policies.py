@@ -50,6 +50,10 @@ class _PolicyKind(CountedKind):
         if (match := spec.get("matchConstraints")) is not None:
             default_match(match)
 
+    @property
+    def costly(self) -> bool:
+        return True  # expressions are compiled
+
     def validate(self, obj: Object) -> Errors:
         spec, errors = obj["spec"], Errors()
         if spec["failurePolicy"] not in _FAILURE:

@@ -44,6 +44,10 @@ class _WebhookConfigurationKind(CountedKind):
             for rule in webhook.get("rules") or ():
                 default_rule(rule)
 
+    @property
+    def costly(self) -> bool:
+        return True  # expressions are compiled
+
     def validate(self, obj: Object) -> Errors:
         errors: Errors = []
         seen: set[str] = set()

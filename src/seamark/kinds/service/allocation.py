@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from seamark.errors import ApiError, Cause, InternalError, Object
+from seamark.errors import ApiError, Object, internal
 from seamark.kinds.allocation import Allocation, Pool
 from seamark.kinds.resource import ENDPOINTS, IP_ADDRESSES, SERVICES
 from seamark.kinds.service.bands import AddressRange, Band, address_range, lower_band
@@ -84,10 +84,6 @@ def _held_addresses(spec: Object) -> list[str]:
     return [] if spec.get("type") == EXTERNAL_NAME or addresses[:1] == [NONE] else list(addresses)
 
 
-def _internal(sentence: str) -> InternalError:
-    return InternalError(f"Internal error occurred: {sentence}", causes=[Cause(message=sentence)])
-
-
 # --- addresses -------------------------------------------------------------------------------------
 
 
@@ -139,7 +135,7 @@ class _Addresses:
             if address is not None:
                 return address
         name = self._obj["metadata"].get("name", "")
-        raise _internal(f'failed to allocate a serviceIP for Service "{name}": {FULL}')
+        raise internal(f'failed to allocate a serviceIP for Service "{name}": {FULL}')
 
     def _check_parent(self, address: str, wanted: str) -> None:
         """An address cannot be recorded for a Service that cannot be referred to."""
@@ -222,7 +218,7 @@ class _Ports:
         """Reserve any port."""
         port = self._made_up() if self._dry_run else self._pick()
         if port is None:
-            raise _internal(f"failed to allocate {purpose}: {FULL}")
+            raise internal(f"failed to allocate {purpose}: {FULL}")
         self.reserved.append(port)
         return port
 
@@ -303,4 +299,4 @@ def _fill_health_check_port(spec: Object, ports: _Ports) -> None:
     if not wanted:
         spec["healthCheckNodePort"] = ports.any("a HealthCheck NodePort 0")
     elif reason := ports.claim(wanted):
-        raise _internal(f"failed to allocate requested HealthCheck NodePort {wanted}: {reason}")
+        raise internal(f"failed to allocate requested HealthCheck NodePort {wanted}: {reason}")

@@ -6,13 +6,16 @@ strings (``spec.ports[0].port``).
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from contextvars import ContextVar
+from typing import Any, TypeVar
 
 import msgspec
 
 from seamark.errors import Cause, Invalid, Object
 from seamark.kinds.resource import Resource
+
+T = TypeVar("T")
 
 
 class FieldError(msgspec.Struct, frozen=True):
@@ -22,8 +25,52 @@ class FieldError(msgspec.Struct, frozen=True):
     reason: str
     message: str
 
+    def __post_init__(self) -> None:
+        if (told := _told.get()) is not None:
+            told.add(self)
+
 
 Errors = list[FieldError]
+
+
+class TooManyMistakes(Exception):
+    """An object has more mistakes than are told; ``first`` are some of them."""
+
+    def __init__(self, first: Errors) -> None:
+        super().__init__()
+        self.first = first
+
+
+class _Told:
+    """The mistakes that were found so far, as bytes that are left to tell further ones, and the first of them."""
+
+    def __init__(self) -> None:
+        self._left = MOST_MISTAKES_BYTES
+        self._first: Errors = []
+
+    def add(self, error: FieldError) -> None:
+        self._left -= len(error.field) + len(error.message) + _LEAST_BYTES
+        if len(self._first) < FIRST_MISTAKES:
+            self._first.append(error)
+        if self._left < 0:
+            raise TooManyMistakes(self._first)
+
+
+# A body of 3 MB can have a million empty entries, each with a dozen mistakes; all of them would be an answer of 1 GB.
+MOST_MISTAKES_BYTES = 2 * 1024 * 1024
+FIRST_MISTAKES = 100
+_LEAST_BYTES = 64
+
+_told: ContextVar[_Told | None] = ContextVar("told", default=None)
+
+
+def limited(judge: Callable[[], T]) -> T:
+    """What rules say; raises :class:`TooManyMistakes` as soon as that is very much."""
+    before = _told.set(_Told())
+    try:
+        return judge()
+    finally:
+        _told.reset(before)
 
 
 def show(value: Any) -> str:

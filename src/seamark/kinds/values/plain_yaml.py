@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 _KEY = re.compile(r"([A-Za-z_][\w./@-]*):(?: +(.*)|$)")
-_WORD = re.compile(r"(?:-+(?=[A-Za-z]))?[A-Za-z0-9_./+=][^#:\t]*(?::[^# \t][^#:\t]*)*$")
+_WORD = re.compile(r"(?:-+(?=[A-Za-z]))?[A-Za-z0-9_./+=][^#:\t]*(?::(?![# \t]|$)[^#:\t]*)*$")
 _QUOTED = re.compile(r"\"[^\"\\]*\"$|'[^']*'$")
 _WORDS: dict[str, Any] = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
@@ -100,6 +100,6 @@ def _scalar(text: str) -> Any:
         return _WORDS[text]
     if _QUOTED.match(text):
         return text[1:-1]
-    if _WORD.match(text) and not text.endswith(":"):
+    if _WORD.match(text):
         return text
     raise NotPlain

@@ -1,7 +1,9 @@
-"""The frames of a SPDY/3.1 session, from and to bytes.  No sockets, and none of SPDY that port-forwarding does not use.
+"""The frames of a SPDY/3.1 session, from and to bytes.  No sockets, and none of SPDY that Kubernetes does not use.
 
-There is no flow control within a session: the implementation in Kubernetes never announces a window, and a session here
-carries one connection at a time, so that the connection underneath holds the sender back.
+There is no flow control within a session: the implementation in Kubernetes announces no window and ignores those of the
+other side.  The connection underneath holds the sender back, and all streams of the session with it.
+
+Little is kept of what comes, whatever its length: data are passed on as they come, and other frames are short.
 """
 
 from __future__ import annotations
@@ -13,14 +15,16 @@ from enum import IntEnum
 
 import msgspec
 
-from seamark.access.portforward.dictionary import DICTIONARY
+from seamark.access.spdy.dictionary import DICTIONARY
 
 VERSION = 3
 CANCEL = 5  # the status of a stream that its own side no longer wants
 
 _FIN = 1
 _HEAD = 8  # bytes before the payload of every frame
-_MOST_HEADERS = 64 * 1024  # bytes of one decompressed block of headers
+_MOST_HEADERS = 16 * 1024  # bytes of one decompressed block of headers; Kubernetes' own have less than 200
+_MOST_NAMES = 100  # headers in one block
+_MOST_CONTROL = 2 * _MOST_HEADERS  # bytes of a frame that is kept until it is complete
 
 Headers = Mapping[str, str]
 
@@ -36,8 +40,8 @@ class ControlFrame(IntEnum):
     HEADERS = 8
 
 
-class SpdyError(Exception):
-    """The other side sent what is not SPDY/3."""
+class SpdyError(ConnectionError):
+    """The other side sent what is not SPDY/3: nothing that follows can be understood."""
 
 
 class SynStream(msgspec.Struct, frozen=True):
@@ -74,7 +78,7 @@ class GoAway(msgspec.Struct, frozen=True):
 
 
 class Data(msgspec.Struct, frozen=True):
-    """Bytes of a stream; with ``fin`` they are its last in this direction."""
+    """Bytes of a stream, of a whole frame or a piece of it; with ``fin`` they are the last in this direction."""
 
     stream: int
     payload: bytes
@@ -101,23 +105,31 @@ class Session:
         return _control(ControlFrame.SYN_REPLY, struct.pack(">I", stream) + self._compress(headers or {}))
 
     def frames(self, received: bytes) -> Iterator[Frame]:
-        """The frames that are complete with these bytes; kinds that port-forwarding has no use for are left out."""
+        """The frames that have come with these bytes; kinds that Kubernetes has no use for are left out."""
         held = self._received
         held += received
         while len(held) >= _HEAD:
             first, second = struct.unpack_from(">II", held)
-            end = _HEAD + (second & 0xFFFFFF)
-            if len(held) < end:
-                return
-            payload = bytes(held[_HEAD:end])
-            del held[:end]
+            size = second & 0xFFFFFF
             fin = bool(second >> 24 & _FIN)
-            if first >> 31:
-                frame = self._control_frame(first, payload, fin)
-                if frame is not None:
-                    yield frame
-            else:
-                yield Data(first, payload, fin)
+            if not first >> 31:
+                payload = bytes(held[_HEAD : _HEAD + size])
+                if size and not payload:
+                    return
+                del held[: _HEAD + size]
+                if left := size - len(payload):
+                    held += struct.pack(">II", first, second - len(payload))  # the rest is read as another frame
+                yield Data(first, payload, fin and not left)
+                continue
+            if size > _MOST_CONTROL:
+                raise SpdyError(f"a frame of type {first & 0xFFFF} has {size} bytes")
+            if len(held) < _HEAD + size:
+                return
+            payload = bytes(held[_HEAD : _HEAD + size])
+            del held[: _HEAD + size]
+            frame = self._control_frame(first, payload, fin)
+            if frame is not None:
+                yield frame
 
     def _control_frame(self, first: int, payload: bytes, fin: bool) -> Frame | None:
         if first >> 16 & 0x7FFF != VERSION:
@@ -125,9 +137,9 @@ class Session:
         try:
             match first & 0xFFFF:
                 case ControlFrame.SYN_STREAM:
-                    return SynStream(_number(payload), self._decompress(payload[10:]), fin)
+                    return SynStream(_number(payload), _headers(self._decompress(payload[10:])), fin)
                 case ControlFrame.SYN_REPLY:
-                    return SynReply(_number(payload), self._decompress(payload[4:]), fin)
+                    return SynReply(_number(payload), _headers(self._decompress(payload[4:])), fin)
                 case ControlFrame.RST_STREAM:
                     return Reset(*struct.unpack(">II", payload))
                 case ControlFrame.PING:
@@ -142,20 +154,29 @@ class Session:
 
     def _compress(self, headers: Headers) -> bytes:
         block = [struct.pack(">I", len(headers))]
-        for text in (text for item in headers.items() for text in item):
-            block += struct.pack(">I", len(text)), text.encode()
+        for text in (text.encode() for item in headers.items() for text in item):
+            block += struct.pack(">I", len(text)), text
         return self._compressor.compress(b"".join(block)) + self._compressor.flush(zlib.Z_SYNC_FLUSH)
 
-    def _decompress(self, block: bytes) -> dict[str, str]:
+    def _decompress(self, block: bytes) -> bytes:
+        if self._decompressor.eof:
+            raise SpdyError("the compressed stream has ended, and headers follow")
         plain = self._decompressor.decompress(block, _MOST_HEADERS)
         if self._decompressor.unconsumed_tail:
             raise SpdyError(f"more than {_MOST_HEADERS} bytes of headers")
-        texts, at = [], 4
-        for _ in range(2 * _number(plain)):
-            (length,) = struct.unpack_from(">I", plain, at)
-            texts.append(plain[at + 4 : at + 4 + length].decode())
-            at += 4 + length
-        return dict(zip(texts[::2], texts[1::2], strict=True))
+        return plain
+
+
+def _headers(plain: bytes) -> dict[str, str]:
+    count = _number(plain)
+    if count > _MOST_NAMES:
+        raise SpdyError(f"a stream with {count} headers")
+    texts, at = [], 4
+    for _ in range(2 * count):
+        (length,) = struct.unpack_from(">I", plain, at)
+        texts.append(plain[at + 4 : at + 4 + length].decode())
+        at += 4 + length
+    return dict(zip(texts[::2], texts[1::2], strict=True))
 
 
 def data(stream: int, payload: bytes = b"", *, fin: bool = False) -> bytes:
