@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from urllib.parse import quote
+
 import msgspec
+
+_PLAIN = ":{}"  # in names of roles, and in templates of paths
 
 
 class Resource(msgspec.Struct, frozen=True, cache_hash=True):
@@ -24,13 +28,16 @@ class Resource(msgspec.Struct, frozen=True, cache_hash=True):
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     def path(self, *, namespace: str = "", name: str = "", subresource: str = "") -> str:
-        """The URL path of the collection, of one object or of a subresource."""
+        """The URL path of the collection, of one object or of a subresource.
+
+        Names are quoted: one with a slash, which no object has, must not lead to another kind.
+        """
         parts = ["/apis", self.group, self.version] if self.group else ["/api", self.version]
         if self.namespaced and namespace:
-            parts += ["namespaces", namespace]
+            parts += ["namespaces", quote(namespace, safe=_PLAIN)]
         parts.append(self.plural)
         if name:
-            parts.append(name)
+            parts.append(quote(name, safe=_PLAIN))
         if subresource:
             parts.append(subresource)
         return "/".join(parts)
