@@ -16,7 +16,7 @@ import pytest
 from seamark import cli
 from seamark.cli import VERBS, main
 from seamark.cli.asking.why import options_line
-from seamark.cli.failure import Failure
+from seamark.cli.failure import Failure, ServerFailure
 from seamark.cli.logging_setup import JsonFormatter, set_up
 from seamark.cli.running.up import announce, in_front, own_command
 from seamark.config import LogSettings
@@ -162,6 +162,11 @@ def test_failures_are_a_line_and_a_code(capsys: pytest.CaptureFixture[str]) -> N
     assert cli.guarded(fail, []) == 2
     assert capsys.readouterr().err == "seamark: it is so\n"
     assert cli.guarded(interrupt, []) == 130
+
+
+@pytest.mark.parametrize("kind", [Failure, ServerFailure])
+def test_what_files_and_servers_say_does_not_reach_the_terminal_as_commands(kind: type[Failure]) -> None:
+    assert kind("a\x1b]0;x\x07\r\x9b31m\tb\n c").line.endswith("a\\x1b]0;x\\x07\\x0d\\x9b31m\tb\n c")
 
 
 def test_up_in_the_background_is_the_same_command_in_front() -> None:

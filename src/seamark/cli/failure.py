@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+# What a terminal would act on; texts of files and servers are part of many sentences.
+_CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\t\n"}
+
+
+def harmless(text: str) -> str:
+    """The text with its control characters shown, not sent."""
+    return text.translate(_CONTROLS)
+
 
 class Failure(Exception):
     """Printed as ``seamark: …``.  ``code`` 1: it could not be done; 2: the command line or configuration is wrong."""
@@ -13,7 +21,7 @@ class Failure(Exception):
     @property
     def line(self) -> str:
         """What is printed."""
-        return f"seamark: {self}"
+        return f"seamark: {harmless(str(self))}"
 
 
 class ServerFailure(Failure):
@@ -21,4 +29,4 @@ class ServerFailure(Failure):
 
     @property
     def line(self) -> str:
-        return str(self)
+        return harmless(str(self))
