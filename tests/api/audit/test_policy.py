@@ -103,6 +103,8 @@ def test_without_a_file_everything_is_logged_without_contents():
             "resourceNames need resources",
         ),
         ("apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: None, nonResourceURLs: [/*/a]}]", "last"),
+        ("rules: !!timestamp 2001-99-99", "month must be in 1..12"),
+        ("rules: " + "[" * 5000, "recursion"),
     ],
 )
 def test_a_file_that_is_no_policy_is_refused_in_one_line(tmp_path: Path, text, told):

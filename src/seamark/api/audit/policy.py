@@ -145,7 +145,7 @@ def read(file: Path) -> Policy:
         policy = msgspec.convert(yaml.safe_load(file.read_text()), Policy)
     except OSError as error:
         raise PolicyError(f"cannot read the audit policy {file}: {error.strerror}") from error
-    except (yaml.YAMLError, UnicodeDecodeError, msgspec.ValidationError) as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # a date that is none, or brackets without end
         raise PolicyError(f"{file} is not an audit policy: {' '.join(str(error).split())}") from error
     if (wrong := _first_fault(policy)) is not None:
         raise PolicyError(f"{file} is not an audit policy: {wrong}")
