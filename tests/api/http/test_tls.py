@@ -455,7 +455,7 @@ def test_an_error_of_the_protocol_ends_the_connection_and_is_told(run, authority
             client = await asyncio.to_thread(dial, listener, trust)
             await asyncio.to_thread(client.recv, 1000)
             (connection,) = listener.connections
-            connection._parser = None
+            connection._parser = object()  # which cannot parse
             client.sendall(ASKED)
             await until(lambda: not listener.connections)
             assert [type(error) for error in told] == [AttributeError]
