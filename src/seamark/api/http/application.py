@@ -200,9 +200,9 @@ class Application:
             raise
         return self._finished(request, result, label, began)
 
-    async def _written(self, request: Request, answer: Response, write: Callable[[], bytes]) -> Response:
+    async def _written(self, request: Request, answer: Response, write: Callable[[], list[bytes]]) -> Response:
         """Make a body that takes long, while others are answered; not for a client that has gone meanwhile."""
-        answer.body = await self._patience.hear(lambda: b"" if request.gone else write())
+        answer.body = await self._patience.hear(lambda: [] if request.gone else write())
         answer.write = None
         return answer
 

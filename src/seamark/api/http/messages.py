@@ -43,7 +43,7 @@ class Response(msgspec.Struct, gc=False):
     content_type: str = "application/json"
     headers: Sequence[tuple[str, str]] = ()
     pack: bool = False  # whether the body is to be compressed while it is sent
-    write: Callable[[], bytes] | None = None  # makes the body, if that takes long
+    write: Callable[[], list[bytes]] | None = None  # makes the body, if that takes long
     load: Load | None = None  # released when the client has been sent all, is gone, or does not read
 
 

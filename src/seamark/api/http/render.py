@@ -7,7 +7,7 @@ once from each version of an object and kept with it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from weakref import ref
 
 import msgspec
@@ -21,9 +21,6 @@ from seamark.kinds.kind import Kind
 from seamark.kinds.language import protobuf_writing as protobuf
 
 INCLUDE = ("", "None", "Metadata", "Object")
-
-
-Later = Callable[[], bytes]  # makes an answer in YAML, which takes about as many seconds as it has megabytes
 
 
 def encode(value: Object, representation: Representation) -> bytes:
@@ -75,13 +72,14 @@ class Renderer:
             **entry.shown(self.kind),
         }
 
-    def one(self, entry: Entry) -> bytes | Later:
+    def one(self, entry: Entry) -> bytes:
         """The answer to a read of one object."""
         if self.direct:
             return b"%b%b\n" % (self.head, entry.tail_of(self.kind))
         if self._messages:
-            return self._enveloped(entry)
-        return self.encode(lambda: self.shown(self.object(entry)))
+            resource = self.kind.resource
+            return protobuf.envelope(resource.api_version, resource.kind, self._message(entry))
+        return self.encode(self.shown(self.object(entry)))
 
     def shown(self, obj: Object) -> Object:
         """One object under the representation asked for."""
@@ -97,13 +95,8 @@ class Renderer:
             case _:
                 return obj
 
-    def encode(self, make: Callable[[], Object]) -> bytes | Later:
-        """What ``make`` returns; an answer that waits to be written does not hold it meanwhile."""
-
-        def later() -> bytes:
-            return encode(make(), self.representation)
-
-        return later if self.representation.format == "yaml" else later()
+    def encode(self, value: Object) -> bytes:
+        return encode(value, self.representation)
 
     @property
     def _messages(self) -> bool:
@@ -115,12 +108,9 @@ class Renderer:
             entry.message = protobuf.write(entry.decode(), self.kind.shape)
         return entry.message
 
-    def _enveloped(self, entry: Entry) -> bytes:
-        return protobuf.envelope(self.kind.resource.api_version, self.kind.resource.kind, self._message(entry))
-
     # --- lists -------------------------------------------------------------------------------------
 
-    def many(self, entries: Sequence[Entry], listing: Object) -> list[bytes] | Later:
+    def many(self, entries: Sequence[Entry], listing: Object) -> list[bytes]:
         """The answer to a list, in pieces; ``listing`` is its metadata.
 
         In the plain case the pieces are the kept tails themselves: a list that is being sent takes no memory for them.
@@ -144,8 +134,7 @@ class Renderer:
             case _:
                 answer, part, items = self._list(listing), "items", map(self._item, objects)
         if self.representation.format != "json":
-            whole = self.encode(lambda: {**answer, part: list(items)})
-            return [whole] if isinstance(whole, bytes) else whole
+            return [self.encode({**answer, part: list(items)})]
         # One after the other, because all of them as dicts take several times the memory of their bytes.
         return _spliced(answer, part, b"", [msgspec.json.encode(item) for item in items])
 
@@ -170,7 +159,7 @@ class Renderer:
         if self.direct:
             return b'{"type":"%b","object":%b%b}\n' % (type.encode(), self.head, entry.tail_of(self.kind))
         if self._messages:
-            return protobuf.event(type, self._enveloped(entry))
+            return protobuf.event(type, self.one(entry))
         return self.line(type, self.in_watch(self.object(entry), first=first))
 
     def line(self, type: str, shown: Object) -> bytes:

@@ -21,7 +21,7 @@ from seamark.api.fields.patch import PatchType
 from seamark.api.http import body
 from seamark.api.http.messages import Request, Response, Streaming
 from seamark.api.http.negotiate import PROTOBUF, STORED, STREAMED, TABLES, negotiate, not_streamable
-from seamark.api.http.render import Later, Renderer
+from seamark.api.http.render import Renderer
 from seamark.api.http.url import Query, delete_options, first, flag, list_options, patch_options, write_options
 from seamark.api.http.watch import Watches
 from seamark.api.http.websocket import asked_for, upgraded
@@ -315,27 +315,22 @@ def _answer(renderer: Renderer, result: Entry | Written | Answered) -> Answer:
     """One object in the form asked for."""
     content_type = renderer.representation.content_type
     if isinstance(result, Entry):
-        return _response(200, renderer.one(result), content_type)
+        return Response(200, renderer.one(result), content_type)
     if isinstance(result, Written):
         shown = renderer.one(result.entry)
     elif result.kind is None:
-        shown = renderer.encode(lambda: result.object)
+        shown = renderer.encode(result.object)
     else:
         other = Renderer(result.kind, renderer.representation, renderer.include, renderer.clock)
-        shown = renderer.encode(lambda: other.shown(result.object))
-    return _response(201 if result.created else 200, shown, content_type, warning_headers(result.warnings))
+        shown = renderer.encode(other.shown(result.object))
+    return Response(201 if result.created else 200, shown, content_type, warning_headers(result.warnings))
 
 
 def _list_answer(renderer: Renderer, page: Page) -> Answer:
-    return _response(200, renderer.many(page.entries, page.listing), renderer.representation.content_type)
-
-
-def _response(
-    status: int, body: bytes | list[bytes] | Later, content_type: str, headers: Sequence[tuple[str, str]] = ()
-) -> Response:
-    if callable(body):
-        return Response(status, b"", content_type, headers, write=body)
-    return Response(status, body, content_type, headers)
+    content_type = renderer.representation.content_type
+    if renderer.representation.format == "yaml":  # which takes seconds for hundreds of objects
+        return Response(200, [], content_type, write=partial(renderer.many, page.entries, page.listing))
+    return Response(200, renderer.many(page.entries, page.listing), content_type)
 
 
 def warning_headers(sentences: Sequence[str]) -> list[tuple[str, str]]:
