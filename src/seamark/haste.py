@@ -28,7 +28,6 @@ LARGE_STORED = 64 * 1024
 # Whether rules are evaluated on the event loop, so that they may cost only a little.
 hurried: ContextVar[bool] = ContextVar("hurried", default=False)
 
-
 # How many more steps they may take; about a hundred are a microsecond.
 _left: ContextVar[list[int] | None] = ContextVar("left", default=None)
 STEPS_AT_ONCE = 1_000_000
@@ -99,7 +98,7 @@ class Patience:
 
     def __init__(self) -> None:
         self._one = asyncio.Lock()
-        # One thread of its own: what was begun for somebody who is gone is finished before the next is begun.
+        # One thread of its own: what was begun for a client that is gone is finished before the next is begun.
         self._thread = ThreadPoolExecutor(1, "patience")
 
     async def hear(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

@@ -80,9 +80,7 @@ class AuditLog:
 
     def _append(self, line: bytes) -> None:
         if self._moved():
-            opened = (
-                self._opened()
-            )  # first: if that fails, the old one must stay open, or its number may become another's
+            opened = self._opened()  # If that fails, the old one must stay open: its number may become another's.
             os.close(self._descriptor)
             self._descriptor, self._cut = opened, False
         rest = memoryview(b"\n" + line if self._cut else line)

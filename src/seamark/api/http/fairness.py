@@ -31,8 +31,6 @@ WAITING_PER_SEAT = 4
 LONG_LIST = 1024 * 1024
 ROOM = 64 * 1024 * 1024
 CROWDED_ROOM = 4 * ROOM
-
-
 # How many large requests of a flow may wait.
 LONGEST_LARGE = 16
 
@@ -226,10 +224,10 @@ class FairQueue(Generic[T]):
 class CalmQueue(FairQueue[T]):
     """For requests that make millions of objects.
 
-    Nobody looks for garbage while one of them is worked on: among so many objects that takes half a second, and all
+    Python looks for no garbage while one of them is worked on: among so many objects that takes half a second, and all
     wait for it.  What such a request made goes without it, when the last is answered.
 
-    Nobody is exempt from waiting for a seat, because each request may take half a gigabyte.
+    No user is exempt from waiting for a seat, because each request may take half a gigabyte.
     """
 
     _exempts = False

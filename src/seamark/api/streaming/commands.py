@@ -61,7 +61,7 @@ async def _close(session: Session, *tasks: asyncio.Future[Any]) -> None:
 
 
 async def _pass_on(channels: Channels, session: Session, stream: int) -> None:
-    """To the end, also if the client has closed the connection: a command that nobody reads would not go on."""
+    """To the end, also if the client has closed the connection: a command whose output is not read would not go on."""
     while data := await session.read(stream):
         with contextlib.suppress(ConnectionError):
             await channels.send(stream, data)
