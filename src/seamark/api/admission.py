@@ -105,6 +105,7 @@ class Chain(NamedTuple):
 
     awaits: Plugins
     mutate: Plugins
+    singles_out: Plugins
     contends: Plugins
     validate: Plugins
 
@@ -143,10 +144,25 @@ class Others:
         return entry.labels if entry else None
 
 
+class Noticing(Others):
+    """The cluster, and which kinds plug-ins looked at, with the revision at which each had last changed."""
+
+    def __init__(self, cache: Cache) -> None:
+        super().__init__(cache)
+        self.seen: dict[Collection, int] = {}
+
+    def _collection(self, resource: Resource) -> Collection | None:
+        collection = super()._collection(resource)
+        if collection is not None:
+            self.seen.setdefault(collection, collection.changed)
+        return collection
+
+
 class Admission:
     """Asks the plug-ins about every write."""
 
     def __init__(self, cache: Cache, plugins: Sequence[Plugin] = PLAIN) -> None:
+        self._cache = cache
         self._namespaces = cache.of(NAMESPACES)
         self._plugins = plugins
         self._chains: dict[tuple[Resource, Operation, str], Chain] = {}
@@ -184,13 +200,13 @@ class Admission:
         """The objects that a new one needs and that may still be on their way."""
         for plugin in self._chain(request).awaits:
             if (awaited := plugin.awaits(request)) is not None:
-                self._check_namespace(request)  # in one that is going away nothing comes any more
+                self.check_namespace(request)  # in one that is going away nothing comes any more
                 yield awaited
 
     async def mutate(self, request: Request, *held: Turn) -> None:
         """Let the plug-ins edit the object; raises if it may not be written.  ``held`` are turns of the write."""
         if request.old is None and request.kind.resource.namespaced and not request.part:
-            self._check_namespace(request)
+            self.check_namespace(request)
         plugins = self._chain(request).mutate
         for plugin in plugins:
             if (later := plugin.mutate(request)) is not None:
@@ -200,6 +216,17 @@ class Admission:
             for plugin in plugins:
                 if (later := plugin.mutate(request)) is not None:
                     await aside(request.notes, later, *held)
+
+    def noticing(self, request: Request) -> Noticing | None:
+        """Have it noticed what plug-ins look at when they edit the object; None if that is not all that counts."""
+        if self.singles_out(request):
+            return None
+        request.others = noticing = Noticing(self._cache)
+        return noticing
+
+    def singles_out(self, request: Request) -> bool:
+        """Whether plug-ins may edit the object in another way than one that differs only in its name."""
+        return any(plugin.singles_out(request) for plugin in self._chain(request).singles_out)
 
     def contends(self, request: Request) -> bool:
         """Whether the write also changes an object that other creations in its namespace change."""
@@ -238,6 +265,7 @@ class Admission:
             chain = self._chains[key] = Chain(
                 tuple(plugin for plugin in asked if type(plugin).awaits is not Plugin.awaits),
                 tuple(plugin for plugin in asked if type(plugin).mutate is not Plugin.mutate),
+                tuple(plugin for plugin in asked if type(plugin).singles_out is not Plugin.singles_out),
                 tuple(plugin for plugin in asked if type(plugin).contends is not Plugin.contends),
                 tuple(plugin for plugin in asked if type(plugin).validate is not Plugin.validate),
             )
@@ -248,7 +276,8 @@ class Admission:
         if old is not None:
             self._chains = {key: chain for key, chain in self._chains.items() if key[0] != old.resource}
 
-    def _check_namespace(self, request: Request) -> None:
+    def check_namespace(self, request: Request) -> None:
+        """Raise unless the namespace of a new object is there and stays."""
         resource, namespace, name = request.kind.resource, request.namespace, request.name
         entry = self._namespaces.get(namespace)
         if entry is None:

@@ -54,6 +54,11 @@ class Document(msgspec.Struct, frozen=True):
     value: Any
     body: bytes = b""
 
+    @property
+    def json(self) -> bool:
+        """Whether ``body`` is JSON."""
+        return True
+
     def mistakes(self, unknown: Sequence[str]) -> list[str]:
         """Sentences about unknown fields, given by their paths."""
         return [f'unknown field "{path}"' for path in unknown[:MOST_MISTAKES]]

@@ -31,6 +31,7 @@ from seamark.api.state.select import select
 from seamark.api.state.versions import of_write_or_watch
 from seamark.api.state.watch import Watching
 from seamark.api.turns import aside
+from seamark.api.twins import likeness
 from seamark.api.write import Writer, Written
 from seamark.errors import Object
 from seamark.kinds.admission import Notes
@@ -201,13 +202,20 @@ class Operations:
             return await self._act(target, document, caller)
         if kind.posts_to is not None:
             return await self._act(self._posted_to(target, document), document, caller)
+        like = None
+        if kind.has_twins and (found := likeness(target, document, caller)) is not None:
+            like, name = found
+            if (twin := await self._writer.create_twin(kind, like, name, caller)) is not None:
+                return twin
         if caller.patience is None:
             obj, warnings = self._object(kind, document, caller)
         else:
             obj, warnings = await caller.patience.hear(self._object, kind, document, caller)
         if not kind.stored:
             return await self._answer(target, obj, warnings, caller)
-        written = await self._writer.create(kind, obj, target.namespace, caller)
+        if warnings:
+            like = None
+        written = await self._writer.create(kind, obj, target.namespace, caller, like=like)
         return await self._answered(kind, written, warnings, caller)
 
     @staticmethod

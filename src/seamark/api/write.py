@@ -40,6 +40,7 @@ from seamark.api.state.entries import Entry, entry_of, key_of, stored
 from seamark.api.state.forms import converted
 from seamark.api.state.versions import number_or_zero, of_write_or_watch
 from seamark.api.turns import Turn, Turns, aside
+from seamark.api.twins import Likeness, Twins
 from seamark.errors import Object
 from seamark.haste import LARGE_STORED, Costly, Patience, at_length, at_once
 from seamark.kinds.admission import Request
@@ -101,16 +102,25 @@ class Writer:
         self._reservations = reservations
         self._random = chance
         self._turns = Turns()
+        self._twins = Twins()
         self._patience = patience
 
     # --- create ------------------------------------------------------------------------------------
 
     async def create(
-        self, kind: Kind, obj: Object, namespace: str, caller: Caller, *, tracked: bool = False
+        self,
+        kind: Kind,
+        obj: Object,
+        namespace: str,
+        caller: Caller,
+        *,
+        tracked: bool = False,
+        like: Likeness | None = None,
     ) -> Written:
         """Store a new object that was already checked against its shape; edits ``obj``.
 
-        ``tracked`` says that its managedFields are already right (server-side apply sets them itself).
+        ``tracked`` says that its managedFields are already right (server-side apply sets them itself); ``like`` what it
+        has in common with its twins, if it can have any.
         """
         meta = obj["metadata"]
         self._place(kind, meta, namespace, caller)
@@ -126,7 +136,9 @@ class Writer:
         for needed in self._admission.awaits(request):
             path = f"{needed.namespace}/{needed.name}" if needed.namespace else needed.name
             await self._cache.arrival(needed.resource, path, needed.seconds)
+        noticing = self._admission.noticing(request) if like is not None and self._twins.expects(like) else None
         await self._admission.mutate(request)
+        request.others = self._admission.others
         if request.changed:
             meta = self._edited(request, namespace)
         obj = request.obj
@@ -136,15 +148,18 @@ class Writer:
             if generated:
                 meta["name"] = meta["generateName"][:LONGEST_BASE] + self._suffix()
             try:
-                return await self._create(request, caller)
+                written = await self._create(request, caller)
             except errors.AlreadyExists as error:
                 if not generated or attempt == GENERATE_ATTEMPTS - 1:
-                    if meta.get("generateName"):
-                        raise no_unique_name(error) from None
-                    raise
+                    raise _taken(meta, error) from None
                 if unprepared is not None:
                     obj.update(copy.deepcopy(unprepared))
                     meta = obj["metadata"]
+            else:
+                if like is not None:
+                    special = request.changed or written.warnings
+                    self._twins.came(like, obj, None if special or noticing is None else noticing.seen)
+                return written
         raise AssertionError("the loop above returns or raises")
 
     @staticmethod
@@ -157,6 +172,25 @@ class Writer:
             managed.track(obj, None, kind, kind.whole, manager=caller.manager, now=caller.now)
         if caller.patience is not None:
             _check_size(kind, obj)
+
+    async def create_twin(self, kind: Kind, like: Likeness, name: str, caller: Caller) -> Written | None:
+        """Store an object of which only the name is new; None if it has to be made from its document."""
+        twin = self._twins.find(like)
+        if twin is None or await self._cache.find(NAMESPACES, like.namespace) is None:
+            return None
+        obj = twin.named(name, new_uid(), caller.now)
+        request = self._admission.request(kind, kind.whole, obj, None, caller)
+        self._admission.check_namespace(request)
+        if self._admission.singles_out(request) or self._admission.contends(request):
+            return None
+        await self._admission.validate(request)
+        key, path = key_of(kind.resource, like.namespace, name), f"{like.namespace}/{name}"
+        try:
+            return await self._commit_new(request, key, path, twin.value(obj), [])
+        except errors.AlreadyExists as error:
+            raise _taken(obj["metadata"], error) from None
+        except Mismatch:
+            return None
 
     async def _create(self, request: Request, caller: Caller) -> Written:
         kind, obj = request.kind, request.obj
@@ -205,14 +239,23 @@ class Writer:
         key = key_of(kind.stored_as or resource, meta.get("namespace", ""), name)
         value = _fitting(inner)
         try:
-            revision = await self._store.commit([Write(key, value, 0), *reserved.writes, *_writes(request.also)])
-        except Mismatch as error:
+            written = await self._commit_new(request, key, path, value, reserved.writes)
+        except (Mismatch, errors.AlreadyExists):
             reserved.take_back(obj)
+            raise
+        written.warnings = warnings
+        return written
+
+    async def _commit_new(self, request: Request, key: str, path: str, value: bytes, writes: list[Write]) -> Written:
+        resource = request.kind.resource
+        try:
+            revision = await self._store.commit([Write(key, value, 0), *writes, *_writes(request.also)])
+        except Mismatch as error:
             if error.key == key:
                 await self._cache.reach(error.found)
-                self._must_be_absent(kind, path, name)
+                self._must_be_absent(request.kind, path, request.name)
             raise
-        return Written(await self._cache.written(resource, path, value, revision), True, warnings)
+        return Written(await self._cache.written(resource, path, value, revision), True)
 
     async def _converted(self, request: Request, *held: Turn) -> Object:
         """The stored form of an object that a webhook has to convert; it is asked once for each write."""
@@ -486,6 +529,11 @@ def _writes(together: Together) -> list[Write]:
         )
         for resource, obj in together
     ]
+
+
+def _taken(meta: Object, error: errors.AlreadyExists) -> errors.AlreadyExists:
+    """The error for a name that another object has, given that of the name itself."""
+    return no_unique_name(error) if meta.get("generateName") else error
 
 
 def _fitting(obj: Object) -> bytes:

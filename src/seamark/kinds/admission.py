@@ -174,6 +174,10 @@ class Plugin:
         """
         return None
 
+    def singles_out(self, request: Request) -> bool:
+        """Whether ``mutate`` may look at the object's name, or at more than the object, its user and ``others``."""
+        return False
+
     def contends(self, request: Request) -> bool:
         """Whether ``validate`` changes an object that other creations in the namespace change too."""
         return False

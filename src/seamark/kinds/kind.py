@@ -148,6 +148,9 @@ class Kind:
 
     named_inside: ClassVar[bool] = False  # whether ``prepare_create`` copies the name or uid to other places
 
+    # Whether many are made that differ only in their names, so that what was worked out for one is kept for the next.
+    has_twins: ClassVar[bool] = False
+
     allocates: ClassVar[bool] = False  # whether objects take addresses and ports by the two methods below
 
     def allocate(self, obj: Object, old: Object | None, pool: Pool, *, dry_run: bool) -> Allocation:

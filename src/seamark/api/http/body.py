@@ -63,8 +63,12 @@ class Body(Document, frozen=True):
     repeated: Sequence[str] = ()
     built_in: bool = True
 
+    @property
+    def json(self) -> bool:
+        return self.format == "JSON"
+
     def mistakes(self, unknown: Sequence[str]) -> list[str]:
-        if self.format == "JSON" and _may_repeat_keys(self.body, self.value):
+        if self.json and _may_repeat_keys(self.body, self.value):
             if self.built_in:
                 return _mistakes_in_order(self.body, frozenset(unknown))
             repeated = _mistakes_in_order(self.body, frozenset())

@@ -60,6 +60,12 @@ class MutatingPolicies(Policies[MutatingPolicy]):
             return None
         return self.performed(self._mutate(request, candidates), request, candidates)
 
+    def singles_out(self, request: Request) -> bool:
+        try:
+            return bool(self.candidates(request))
+        except Costly:
+            return True
+
     async def _mutate(self, request: Request, candidates: Iterable[tuple[MutatingPolicy, Sequence[Binding]]]) -> None:
         rounds, before = Rounds.of(request, self), request.obj
         for policy, bindings in candidates:

@@ -77,6 +77,9 @@ class Webhooks(Plugin):
         matches = self._mutating.of(request)
         return self._mutate(request, matches) if matches else None
 
+    def singles_out(self, request: Request) -> bool:
+        return bool(self._mutating.of(request))
+
     async def _mutate(self, request: Request, matches: Sequence[Match]) -> None:
         rounds = Rounds.of(request, self)
         for place, (hook, shown) in enumerate(matches):

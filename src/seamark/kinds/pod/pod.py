@@ -68,6 +68,7 @@ class PodKind(Kind):
     categories = ("all",)
     delete_answers_object = True
     graceful = True
+    has_twins = True
     subresources = (
         Subresource("attach", STREAM, "PodAttachOptions"),
         BIND,
