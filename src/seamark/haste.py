@@ -24,6 +24,8 @@ LARGE_WITH_FEW_ENTRIES = 128 * 1024
 FEW_ENTRIES = 2500
 # So is a write to a stored object of so many bytes.  It takes less for each, because what is stored has no mistakes.
 LARGE_STORED = 64 * 1024
+# And so is an answer in YAML, which takes three microseconds for each byte.
+LARGE_YAML = 2 * 1024
 
 # Whether rules are evaluated on the event loop, so that they may cost only a little.
 hurried: ContextVar[bool] = ContextVar("hurried", default=False)

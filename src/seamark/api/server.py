@@ -175,7 +175,7 @@ class ApiServer:
         )
         self.application = Application(
             operations=self.operations,
-            verbs=Verbs(self.operations, self.watches, self.connecting, patience),
+            verbs=Verbs(self.operations, self.watches, self.connecting),
             patience=patience,
             documents=documents,
             authenticator=authenticator,

@@ -12,6 +12,7 @@ from seamark.api.http.issuer import keys_beside
 from seamark.api.http.messages import Request, Response, Streaming
 from seamark.api.http.protocol import MAX_BODY
 from seamark.api.openapi.documents import OpenApi
+from seamark.haste import LARGE_YAML
 from seamark.kinds.language import yaml_text
 from seamark.store.protocol import Unavailable
 from turns import turns
@@ -252,7 +253,7 @@ YAML = {"accept": "application/yaml"}
 
 
 async def test_lists_in_yaml_are_written_beside_other_requests(api, monkeypatch):
-    await api.post(BASE, {"metadata": {"name": "c"}, "data": {"k": "v"}})
+    await api.post(BASE, {"metadata": {"name": "c"}, "data": {"k": "v", "long": "x" * LARGE_YAML}})
     by, dump = [], yaml_text.dump
     monkeypatch.setattr(yaml_text, "dump", lambda value: by.append(threading.current_thread()) or dump(value))
     answer = await api.ask("GET", BASE, headers=YAML)
@@ -261,6 +262,7 @@ async def test_lists_in_yaml_are_written_beside_other_requests(api, monkeypatch)
 
 
 async def test_a_list_in_yaml_is_not_written_for_a_client_that_is_gone(api, monkeypatch):
+    await api.post(BASE, {"metadata": {"name": "c"}, "data": {"long": "x" * LARGE_YAML}})
     monkeypatch.setattr(yaml_text, "dump", lambda value: pytest.fail("nobody will read it"))
     headers = YAML | {"authorization": f"Bearer {ADMIN}"}
     await api.api.application(Request("GET", BASE, "", headers, gone=True))

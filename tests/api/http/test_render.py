@@ -1,9 +1,12 @@
 """Representations: the same object as JSON, YAML, a Table and bare metadata."""
 
+import asyncio
+
 import pytest
 import yaml
 
 from seamark.api.http.negotiate import AVAILABLE
+from seamark.haste import LARGE_STORED
 
 BASE = "/api/v1/namespaces/default/configmaps"
 META = "application/json;as=PartialObjectMetadata{};v=v1;g=meta.k8s.io"
@@ -115,3 +118,29 @@ async def test_every_kind_in_every_representation(api):
         for accept in ("application/json", "application/yaml", TABLE, META.format("List")):
             answer = await api.ask("GET", path, headers={"accept": accept})
             assert (answer.status, answer.type) == (200, accept.partition(";")[0]), (path, accept, answer)
+
+
+@pytest.mark.parametrize("accept", [TABLE, META.format("List"), "application/vnd.kubernetes.protobuf"])
+async def test_others_are_answered_while_a_long_list_is_made(api, accept):
+    for n in range(40):
+        await api.post(BASE, {"metadata": {"name": f"m{n:02d}"}, "data": {"a": "x" * (LARGE_STORED // 10)}})
+    listing = asyncio.ensure_future(api.ask("GET", BASE, headers={"accept": accept}))
+    turns = 0
+    while not listing.done():
+        await asyncio.sleep(0)
+        turns += 1
+    assert turns > 3
+    answer = listing.result()
+    pages, token = [], ""
+    while not pages or token:
+        page = await api.ask("GET", f"{BASE}?limit=5&continue={token}", headers={"accept": accept})
+        plain = await api.get(f"{BASE}?limit=5&continue={token}")
+        token = plain["metadata"].get("continue", "")
+        pages.append(page)
+    assert answer.status == 200
+    if accept == TABLE:
+        assert [row["cells"] for row in answer.json["rows"]] == [row["cells"] for p in pages for row in p.json["rows"]]
+    elif "protobuf" in accept:
+        assert all(b"m%02d" % n in answer.body for n in range(40))
+    else:
+        assert answer.json["items"] == [item for p in pages for item in p.json["items"]]

@@ -7,7 +7,8 @@ once from each version of an object and kept with it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
 from weakref import ref
 
 import msgspec
@@ -17,6 +18,7 @@ from seamark.api.http.negotiate import Representation
 from seamark.api.state.entries import Entry
 from seamark.clock import Clock
 from seamark.errors import Object
+from seamark.haste import LARGE_STORED, LARGE_YAML
 from seamark.kinds.kind import Kind
 from seamark.kinds.language import protobuf_writing as protobuf
 
@@ -61,6 +63,13 @@ class Renderer:
             representation.version,
             self.include,
         )
+
+    def lengthy(self, entries: Sequence[Entry]) -> bool:
+        """Whether the answer takes so long to make that others must be answered meanwhile."""
+        if self.direct:
+            return False
+        limit = LARGE_YAML if self.representation.format == "yaml" else LARGE_STORED
+        return sum(len(entry.tail) for entry in entries) >= limit
 
     # --- one object --------------------------------------------------------------------------------
 
@@ -123,20 +132,38 @@ class Renderer:
             resource = self.kind.resource
             message = protobuf.listed(listing, map(self._message, entries))
             return [protobuf.envelope(resource.api_version, f"{resource.kind}List", message)]
-        objects = map(self.object, entries)
+        answer, part, show = self._frame(listing)
+        if self.representation.format != "json":
+            return [self.encode({**answer, part: [show(self.object(entry)) for entry in entries]})]
+        # One after the other, because all of them as dicts take several times the memory of their bytes.
+        return _spliced(answer, part, b"", [msgspec.json.encode(show(self.object(entry))) for entry in entries])
+
+    async def many_in_portions(self, entries: Sequence[Entry], listing: Object) -> list[bytes]:
+        """As :meth:`many`, but others are answered after each portion of the objects; not for YAML."""
+        if self._messages:
+            for portion in _portions(entries):
+                for entry in portion:
+                    self._message(entry)  # which is kept
+                await asyncio.sleep(0)
+            return self.many(entries, listing)
+        answer, part, show = self._frame(listing)
+        items: list[bytes] = []
+        for portion in _portions(entries):
+            items += [msgspec.json.encode(show(self.object(entry))) for entry in portion]
+            await asyncio.sleep(0)
+        return _spliced(answer, part, b"", items)
+
+    def _frame(self, listing: Object) -> tuple[Object, str, Callable[[Object], Object]]:
+        """A list under the representation asked for: all but its items, their name, and how each of them is shown."""
         match self.representation.as_:
             case "Table":
-                answer, part, items = self._table(listing), "rows", map(self._row, objects)
+                return self._table(listing), "rows", self._row
             case "PartialObjectMetadataList":
-                answer, part, items = self._metadata_list(listing), "items", map(self._metadata, objects)
+                return self._metadata_list(listing), "items", self._metadata
             case "PartialObjectMetadata":
                 raise self._other_form("a list", self.kind.list_kind)
             case _:
-                answer, part, items = self._list(listing), "items", map(self._item, objects)
-        if self.representation.format != "json":
-            return [self.encode({**answer, part: list(items)})]
-        # One after the other, because all of them as dicts take several times the memory of their bytes.
-        return _spliced(answer, part, b"", [msgspec.json.encode(item) for item in items])
+                return self._list(listing), "items", self._item
 
     def _list(self, listing: Object) -> Object:
         """A list, but for its items."""
@@ -226,3 +253,15 @@ def _spliced(answer: Object, part: str, head: bytes, tails: Sequence[bytes]) -> 
     pieces[1::2] = tails
     pieces[-1] = b"]}\n"
     return pieces
+
+
+def _portions(entries: Sequence[Entry]) -> Iterator[list[Entry]]:
+    """The entries in parts that take a millisecond or two each."""
+    portion, size = list[Entry](), 0
+    for entry in entries:
+        portion.append(entry)
+        size += len(entry.tail)
+        if size >= LARGE_STORED:
+            yield portion
+            portion, size = [], 0
+    yield portion

@@ -31,7 +31,7 @@ from seamark.api.state.read import Page
 from seamark.api.streaming.connecting import Connecting
 from seamark.api.write import Written
 from seamark.clock import Clock
-from seamark.haste import LARGE, LARGE_STORED, Patience
+from seamark.haste import Patience
 from seamark.kinds.admission import Notes
 from seamark.kinds.language.protobuf_writing import writable
 from seamark.kinds.subresource import STREAM
@@ -169,11 +169,10 @@ def connect_options(call: Call) -> errors.Object:
 class Verbs:
     """What each verb does."""
 
-    def __init__(self, operations: Operations, watches: Watches, connecting: Connecting, patience: Patience) -> None:
+    def __init__(self, operations: Operations, watches: Watches, connecting: Connecting) -> None:
         self._operations = operations
         self._connecting = connecting
         self._watches = watches
-        self._patience = patience
 
     def perform(self, verb: str, call: Call) -> Answer | Awaitable[Answer]:
         match verb:
@@ -200,11 +199,10 @@ class Verbs:
         renderer = call.renderer()
         found = self._operations.get(call.target, first(call.query, "resourceVersion"), call.notes)
         if isinstance(found, FOUND):
-            quick = renderer.direct or _quick(renderer, found)
-            return _answer(renderer, found) if quick else self._answered(call, renderer, found)
+            return _answer(renderer, found)
 
         async def later() -> Answer:
-            return await self._answered(call, renderer, await found)
+            return _answer(renderer, await found)
 
         return later()
 
@@ -224,7 +222,8 @@ class Verbs:
             return _list_answer(renderer, found)
 
         async def later() -> Answer:
-            return _list_answer(renderer, await found)
+            answer = _list_answer(renderer, await found)
+            return answer if isinstance(answer, Response) else await answer
 
         return later()
 
@@ -233,14 +232,14 @@ class Verbs:
         options = write_options(call.query, "CreateOptions")
         document = await call.document()
         created = await self._operations.create(call.target, document, call.caller(options))
-        return _answer(renderer, created) if renderer.direct else await self._answered(call, renderer, created)
+        return _answer(renderer, created)
 
     async def _update(self, call: Call) -> Answer:
         renderer = call.renderer()
         options = write_options(call.query, "UpdateOptions")
         document = await call.document()
         updated = await self._operations.update(call.target, document, call.caller(options))
-        return _answer(renderer, updated) if renderer.direct else await self._answered(call, renderer, updated)
+        return _answer(renderer, updated)
 
     async def _patch(self, call: Call) -> Answer:
         type = PATCH_TYPES.get(call.media_type)
@@ -253,7 +252,7 @@ class Verbs:
         document, mistakes = await call.read(body.read_patch, call.request.body, type, options.field_validation)
         caller = call.caller(options)
         patched = await self._operations.patch(call.target, type, document, caller, mistakes)
-        return _answer(renderer, patched) if renderer.direct else await self._answered(call, renderer, patched)
+        return _answer(renderer, patched)
 
     async def _apply(self, call: Call) -> Answer:
         renderer = call.renderer()
@@ -263,7 +262,7 @@ class Verbs:
         caller = call.caller(options)
         force = bool(options.force)
         applied = await self._operations.apply(call.target, config, caller, force=force, warnings=mistakes)
-        return _answer(renderer, applied) if renderer.direct else await self._answered(call, renderer, applied)
+        return _answer(renderer, applied)
 
     async def _delete(self, call: Call) -> Answer:
         renderer = call.renderer()
@@ -276,13 +275,14 @@ class Verbs:
             return _answer(renderer, Answered(success(details=details)))
         if kind.deletion_warning and not options.propagation and options.orphan is None:
             return _answer(renderer, Written(deleted.entry, False, [kind.deletion_warning]))
-        return await self._answered(call, renderer, deleted.entry)
+        return _answer(renderer, deleted.entry)
 
     async def _delete_all(self, call: Call) -> Answer:
         renderer = call.renderer()
         options, caller = await call.deletion()
         chosen = list_options(call.query, watch=False)
-        return _list_answer(renderer, await self._operations.delete_all(call.target, chosen, options, caller))
+        answer = _list_answer(renderer, await self._operations.delete_all(call.target, chosen, options, caller))
+        return answer if isinstance(answer, Response) else await answer
 
     async def _connect(self, call: Call) -> Answer:
         """A connection into a Pod; a webhook that refuses connections has the first say."""
@@ -294,43 +294,47 @@ class Verbs:
             await self._operations.connect(target, connect_options(call), call.caller(WriteOptions()))
         return await self._connecting.answer(call.request, target, call.query)
 
-    async def _answered(self, call: Call, renderer: Renderer, result: Entry | Written | Answered) -> Answer:
-        if call.patience is None and _quick(renderer, result):
-            return _answer(renderer, result)
-        return await self._patience.hear(_answer, renderer, result)
-
 
 # --- answers ---------------------------------------------------------------------------------------
 
 
-def _quick(renderer: Renderer, result: Entry | Written | Answered) -> bool:
-    """Whether no large object has to be decoded for the answer, or written as YAML, which takes longest."""
-    if renderer.direct or isinstance(result, Answered):
-        return True
-    limit = LARGE if renderer.representation.format == "yaml" else LARGE_STORED
-    return len((result.entry if isinstance(result, Written) else result).tail) < limit
-
-
-def _answer(renderer: Renderer, result: Entry | Written | Answered) -> Answer:
+def _answer(renderer: Renderer, result: Entry | Written | Answered) -> Response:
     """One object in the form asked for."""
-    content_type = renderer.representation.content_type
     if isinstance(result, Entry):
-        return Response(200, renderer.one(result), content_type)
+        return _object_answer(renderer, result, 200, ())
+    status, headers = 201 if result.created else 200, warning_headers(result.warnings)
     if isinstance(result, Written):
-        shown = renderer.one(result.entry)
-    elif result.kind is None:
-        shown = renderer.encode(result.object)
-    else:
-        other = Renderer(result.kind, renderer.representation, renderer.include, renderer.clock)
-        shown = renderer.encode(other.shown(result.object))
-    return Response(201 if result.created else 200, shown, content_type, warning_headers(result.warnings))
+        return _object_answer(renderer, result.entry, status, headers)
+    return Response(status, _answered(renderer, result), renderer.representation.content_type, headers)
 
 
-def _list_answer(renderer: Renderer, page: Page) -> Answer:
+def _object_answer(renderer: Renderer, entry: Entry, status: int, headers: Sequence[tuple[str, str]]) -> Response:
+    """A stored object; if it takes long to show, that is done in a thread."""
     content_type = renderer.representation.content_type
-    if renderer.representation.format == "yaml":  # which takes seconds for hundreds of objects
+    if renderer.lengthy((entry,)):
+        return Response(status, [], content_type, headers, write=lambda: [renderer.one(entry)])
+    return Response(status, renderer.one(entry), content_type, headers)
+
+
+def _answered(renderer: Renderer, result: Answered) -> bytes:
+    if result.kind is None:
+        return renderer.encode(result.object)
+    other = Renderer(result.kind, renderer.representation, renderer.include, renderer.clock)
+    return renderer.encode(other.shown(result.object))
+
+
+def _list_answer(renderer: Renderer, page: Page) -> Response | Awaitable[Response]:
+    """A list in the form asked for.  If that takes long, others are answered meanwhile: YAML is made in a thread."""
+    content_type = renderer.representation.content_type
+    if not renderer.lengthy(page.entries):
+        return Response(200, renderer.many(page.entries, page.listing), content_type)
+    if renderer.representation.format == "yaml":
         return Response(200, [], content_type, write=partial(renderer.many, page.entries, page.listing))
-    return Response(200, renderer.many(page.entries, page.listing), content_type)
+
+    async def in_portions() -> Response:
+        return Response(200, await renderer.many_in_portions(page.entries, page.listing), content_type)
+
+    return in_portions()
 
 
 def warning_headers(sentences: Sequence[str]) -> list[tuple[str, str]]:
