@@ -43,6 +43,14 @@ async def answer(reader):
     return int(lines.split()[1]), await reader.readexactly(size)
 
 
+async def rest(reader):
+    """What comes until the end.  A server that has not read all when it closes the connection resets it."""
+    try:
+        return await reader.read()
+    except ConnectionResetError:
+        return b""
+
+
 @contextlib.asynccontextmanager
 async def client(listener, trust=None):
     reader, writer = await asyncio.open_connection(*listener.address, ssl=trust)
@@ -506,7 +514,7 @@ def test_handshakes_that_do_not_go_on_make_room(run, authority):
                 writer.write(b"\x16\x03")
             await until(lambda: len(listener.connections.entering) == 4)
             reader, writer = await stack.enter_async_context(client(listener, trusting(authority)))
-            assert await stuck[0][0].read() == b""
+            assert await rest(stuck[0][0]) == b""
             writer.write(head("GET", "/"))
             assert await answer(reader) == (200, b"ok")
             (connection,) = listener.connections
@@ -514,7 +522,7 @@ def test_handshakes_that_do_not_go_on_make_room(run, authority):
             assert listener.count == 4
             await listener.close()
             for each, _ in stuck[1:]:
-                assert await each.read() == b""
+                assert await rest(each) == b""
 
     run(main())
 
