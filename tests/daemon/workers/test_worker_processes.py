@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
+import socket
 import uuid
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -256,6 +258,22 @@ async def test_a_worker_that_is_stuck_is_killed_and_replaced(
         assert (await site.page(await site.client(), "/readyz"))[0] == 200
         assert "has not answered for 0.1 seconds: it is killed and replaced" in caplog.text
         site.forks.running.remove(running)
+
+
+def test_a_worker_that_leaves_connections_gets_no_more_until_it_has_taken_them() -> None:
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with ours, theirs:
+        worker = pool.Running(1, 0, None, ours)  # type: ignore[arg-type]  # nothing is asked of it
+        assert worker.takes(10.0)
+        socket.send_fds(ours, [b"c"], [0])
+        assert worker.takes(11.0)
+        assert worker.takes(11.0 + pool.LEFT / 2)
+        assert not worker.takes(11.0 + pool.LEFT)
+        _, (taken,), _, _ = socket.recv_fds(theirs, 1, 1)
+        os.close(taken)
+        assert worker.takes(20.0)
+        socket.send_fds(ours, [b"c"], [0])
+        assert worker.takes(20.5), "a moment later it has yet to take the next"
 
 
 async def never(body: bytes) -> bytes:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import logging
 import socket
+import sys
+import termios
+import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Protocol
@@ -27,6 +31,7 @@ MAIN = "0"  # the main process's number, in metrics
 PATIENCE = 5.0  # seconds that a worker may take to say how it is
 LOOK = 15.0  # seconds after which a worker is asked whether it still answers
 STUCK = 60.0  # seconds after which one that does not is killed, to be replaced
+LEFT = 1.0  # seconds for which a worker may leave connections that it was handed before it gets no more
 
 
 class Forks(Protocol):
@@ -39,12 +44,22 @@ class Forks(Protocol):
     def kill(self, pid: int) -> None: ...
 
 
-class _Running:
+class Running:
     """A worker that takes connections."""
 
     def __init__(self, number: int, pid: int, channel: Channel, connections: socket.socket) -> None:
         self.number, self.pid, self.channel, self.connections = number, pid, channel, connections
         self.handed = 0
+        self._leaves_since: float | None = None
+
+    def takes(self, now: float) -> bool:
+        """Whether it takes the connections that it is handed: a process that was stopped leaves them where they are."""
+        left = int.from_bytes(fcntl.ioctl(self.connections, termios.TIOCOUTQ, bytes(4)), sys.byteorder)
+        if not left:
+            self._leaves_since = None
+        elif self._leaves_since is None:
+            self._leaves_since = now
+        return self._leaves_since is None or now - self._leaves_since < LEFT
 
 
 class Workers(Handler):
@@ -70,7 +85,7 @@ class Workers(Handler):
         self._supervisor = supervisor
         self._metrics = metrics
         self._handlers: Mapping[str, Handler] = {TO_MAIN: self, **({"store": store} if store is not None else {})}
-        self._running: dict[int, _Running] = {}
+        self._running: dict[int, Running] = {}
         self._changed = changed
         self._listener: Listener
         self._told: dict[int, Mapping[str, str | None]] = {}  # what is wrong with the workers' parts, as last told
@@ -112,7 +127,7 @@ class Workers(Handler):
         """Until it ends: raises then, and stops it when cancelled."""
         try:
             pid = int(await channel.ask(TO_WORKER, READY))
-            self._running[number] = _Running(number, pid, channel, handing)
+            self._running[number] = Running(number, pid, channel, handing)
             self._changed()
             started()
             await self._watch(self._running[number])
@@ -125,7 +140,7 @@ class Workers(Handler):
             raise
         raise Expected("the process ended")
 
-    async def _watch(self, worker: _Running) -> None:
+    async def _watch(self, worker: Running) -> None:
         """Until a worker ends.  One that is stuck never would, and has connections and perhaps all controllers."""
         closed = worker.channel.closed
         while not closed.is_set():
@@ -144,9 +159,10 @@ class Workers(Handler):
 
     def _hand_over(self, client: socket.socket) -> bool:
         """Hand a new connection to the process that has the fewest; False if that is this one."""
-        fewest, chosen = self._listener.count, None
+        fewest, chosen, now = self._listener.count, None, time.monotonic()
         for worker in self._running.values():
-            if (count := worker.handed - self._board.numbers[worker.number]) <= fewest:
+            count = worker.handed - self._board.numbers[worker.number]
+            if count <= fewest and worker.takes(now):
                 fewest, chosen = count, worker
         if chosen is None:
             return False
@@ -181,7 +197,7 @@ class Workers(Handler):
         return msgspec.json.encode(await self.report())
 
 
-async def _told_by(worker: _Running) -> Told:
+async def _told_by(worker: Running) -> Told:
     try:
         async with asyncio.timeout(PATIENCE):
             return msgspec.json.decode(await worker.channel.ask(TO_WORKER, TELL), type=Told)
