@@ -5,7 +5,8 @@
 - ``rules``: what a single rule allows, whether rights cover others, how rules are written in messages
 - ``nodes``: what the user of a node may do besides: what its own Pods need
 - ``escalation``: refuses roles and bindings that give away rights which their writer does not have
-- ``roles``: the roles and bindings that every cluster has; ``components``: those of Seamark's own parts
-- ``lines``: the short lines in which these two write them
+- ``roles``: the roles and bindings that every cluster has; ``controller_roles``: those of them that controllers have
+- ``components``: the roles and bindings of Seamark's own parts
+- ``lines``: the short lines in which these three write them
 - ``keeping``: makes them at the start and puts back what is missing
 """

@@ -1,8 +1,8 @@
 """Who Seamark's own parts are when roles decide: each is a ServiceAccount of kube-system with the rights it needs.
 
 A part that does what a controller of Kubernetes does has the role of that controller
-(:data:`seamark.api.rbac.roles.CONTROLLERS`), and a role ``seamark:NAME`` for what it does besides.  Shared informers
-read for all parts, as those of kube-controller-manager do.  The API server itself may do everything.
+(:data:`seamark.api.rbac.controller_roles.CONTROLLERS`), and a role ``seamark:NAME`` for what it does besides.  Shared
+informers read for all parts, as those of kube-controller-manager do.  The API server itself may do everything.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import msgspec
 
 from seamark.api.authorization import AUTHENTICATED, User, component
-from seamark.api.rbac import roles
+from seamark.api.rbac.controller_roles import CONTROLLERS
 from seamark.api.rbac.lines import binding, role
 from seamark.errors import Object
 
@@ -108,7 +108,7 @@ def user_of(name: str) -> User:
         return component(name)
     if name == "informers":
         return User("system:kube-controller-manager", (AUTHENTICATED,))
-    if name not in PARTS and name not in roles.CONTROLLERS:
+    if name not in PARTS and name not in CONTROLLERS:
         raise LookupError(f"the component {name} has no rights: give it some in seamark.api.rbac.components")
     groups = ("system:serviceaccounts", "system:serviceaccounts:kube-system", AUTHENTICATED)
     return User(f"system:serviceaccount:kube-system:{_account(name)}", groups)
@@ -116,7 +116,7 @@ def user_of(name: str) -> User:
 
 def field_manager(name: str) -> str:
     """The name under which a part's changes of fields are kept; controllers have one, as in Kubernetes."""
-    return "kube-controller-manager" if _account(name) in roles.CONTROLLERS else name
+    return "kube-controller-manager" if _account(name) in CONTROLLERS else name
 
 
 def _account(name: str) -> str:
