@@ -141,6 +141,27 @@ async def test_puts_of_something_else(api, body, words):
     assert (answer.status, words in answer.json["message"]) == (400, True), answer
 
 
+@pytest.mark.parametrize(
+    ("path", "kind"), [("/api/v1/namespaces", "Namespace"), ("/apis/storage.k8s.io/v1/storageclasses", "StorageClass")]
+)
+async def test_kinds_in_no_namespace_forget_the_one_that_a_document_names(api, path, kind):
+    body = {"metadata": {"name": "wide", "namespace": "default"}}
+    if kind == "StorageClass":
+        body["provisioner"] = "example.com/none"
+    assert "namespace" not in (await api.post(path, body))["metadata"]
+    applied = {"apiVersion": path.removeprefix("/apis/").removeprefix("/api/").rpartition("/")[0], "kind": kind, **body}
+    query, new = "fieldManager=me", {**applied, "metadata": {"name": "applied", "namespace": "default"}}
+    for method, name, sent, type in (
+        ("PUT", "wide", body, "application/json"),
+        ("PATCH", "wide", body, MERGE),
+        ("PATCH", "wide", applied, "application/apply-patch+yaml"),
+        ("PATCH", "applied", new, "application/apply-patch+yaml"),
+    ):
+        answer = await api.ask(method, f"{path}/{name}", sent, type=type, query=query)
+        assert answer.status in (200, 201), answer
+        assert "namespace" not in answer.json["metadata"]
+
+
 async def test_a_change_that_changes_nothing_is_no_write(api):
     made = await api.post(BASE, configmap(labels={"a": "b"}))
     assert (await api.merge(f"{BASE}/cm", {"metadata": {"labels": {"a": "b"}}})) == made

@@ -286,10 +286,9 @@ def check_applied(meta: Object, target: Target) -> None:
     """As :func:`check_name`, but a configuration that leaves out its name or namespace is given those of the path."""
     _check_same_name(meta.get("name", target.name), target)
     meta["name"] = target.name
-    if target.kind.resource.namespaced:
-        check_namespace(meta, target.namespace)
-        if target.kind.built_in:
-            meta["namespace"] = target.namespace
+    check_namespace(meta, target.namespace)
+    if target.kind.resource.namespaced and target.kind.built_in:
+        meta["namespace"] = target.namespace
 
 
 def _check_same_name(name: str, target: Target) -> None:
@@ -298,7 +297,10 @@ def _check_same_name(name: str, target: Target) -> None:
 
 
 def check_namespace(meta: Object, namespace: str) -> None:
-    if meta.get("namespace", namespace) != namespace:
+    """Raise if the object names another namespace than the path; of a kind that is in none, the name is dropped."""
+    if not namespace:
+        meta.pop("namespace", None)
+    elif meta.get("namespace", namespace) != namespace:
         raise BadRequest("the namespace of the provided object does not match the namespace sent on the request")
 
 

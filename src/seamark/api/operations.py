@@ -229,6 +229,8 @@ class Operations:
 
     def _object(self, kind: Kind, document: Document, caller: Caller) -> tuple[Object, Sequence[str]]:
         obj, warnings = intake.conformed(document, kind, caller.field_validation)
+        if not kind.resource.namespaced:
+            obj["metadata"].pop("namespace", None)
         return obj, warnings + drop_repeated_owners(obj["metadata"])
 
     @staticmethod

@@ -298,18 +298,16 @@ class Writer:
         version = meta.pop("resourceVersion", "")
         if version and number_or_zero(version) and not caller.dry_run:
             raise errors.ApiError("resourceVersion should not be set on objects to be created")
+        check_namespace(meta, namespace)
         if kind.resource.namespaced:
-            check_namespace(meta, namespace)
             meta["namespace"] = namespace
-        elif not kind.built_in:
-            meta.pop("namespace", None)
 
     @staticmethod
     def _edited(request: Request, namespace: str) -> Object:
         """The metadata of a new object that an outsider has edited."""
         meta: Object = request.obj["metadata"]
+        check_namespace(meta, namespace)
         if request.kind.resource.namespaced:
-            check_namespace(meta, namespace)
             meta["namespace"] = namespace
         meta.pop("resourceVersion", None)
         return meta
