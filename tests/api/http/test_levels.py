@@ -69,7 +69,7 @@ def schema(name: str, user: str, precedence: int, level: str) -> dict[str, Any]:
     rule = {
         "subjects": [{"kind": "User", "user": {"name": user}}],
         "resourceRules": [{"verbs": ["get"], "apiGroups": [""], "resources": ["pods"], "namespaces": ["default"]}],
-        "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["/ver*"]}],
+        "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["/version"]}],
     }
     spec = {"matchingPrecedence": precedence, "priorityLevelConfiguration": {"name": level}, "rules": [rule]}
     return {"metadata": {"name": name}, "spec": spec}

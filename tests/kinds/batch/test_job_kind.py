@@ -46,7 +46,12 @@ def test_labels_of_the_user_are_not_added_to() -> None:
 
 def test_labels_that_contradict_the_generated_ones_are_refused() -> None:
     said = refusals(template={"metadata": {"labels": {"job-name": "other"}}, "spec": POD})
-    assert "selector: Required value" in said
+    assert [sentence.partition(":")[0] for sentence in said] == ["template.metadata.labels[job-name]"]
+    assert said[0].endswith("must be 'j'")
+    uid = "batch.kubernetes.io/controller-uid"
+    said = refusals(template={"metadata": {"labels": {uid: "other"}}, "spec": POD})
+    fields = [f"template.metadata.labels[{uid}]", "template.metadata.labels"]
+    assert [sentence.partition(":")[0] for sentence in said] == fields
 
 
 @pytest.mark.parametrize(
@@ -73,7 +78,10 @@ def test_labels_that_contradict_the_generated_ones_are_refused() -> None:
         ),
         (
             {"successPolicy": {"rules": [{"succeededCount": 1}]}},
-            ['successPolicy: Invalid value: {"rules":[{"succeededCount":1}]}: requires indexed completion mode'],
+            [
+                'successPolicy: Invalid value: {"Rules":[{"SucceededIndexes":null,"SucceededCount":1}]}: requires '
+                "indexed completion mode"
+            ],
         ),
         (
             {**INDEXED, "successPolicy": {"rules": []}},
@@ -266,9 +274,8 @@ FAILED = {"startTime": NOW, "conditions": true("FailureTarget", "Failed")}
             {},
             {**DONE, "uncountedTerminatedPods": {"failed": ["a"]}},
             [
-                'uncountedTerminatedPods: Invalid value: {"failed":["a"]}: uncountedTerminatedPods needs to be empty '
-                "for "
-                "finished job"
+                'uncountedTerminatedPods: Invalid value: {"Succeeded":null,"Failed":["a"]}: uncountedTerminatedPods '
+                "needs to be empty for finished job"
             ],
         ),
         (

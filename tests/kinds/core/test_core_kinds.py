@@ -305,6 +305,9 @@ def test_nodes_keep_their_range_and_their_provider() -> None:
     ]
     fresh = made(NODE)
     assert change(NODE, fresh, merged(fresh, {"spec": {"podCIDR": "10.0.0.0/24", "providerID": "a"}}))
+    assert change_refusals(NODE, fresh, {"spec": {"externalID": "x"}}) == [
+        "spec.externalID: Forbidden: may not be updated"
+    ]
 
 
 def test_old_fields_of_nodes_are_warned_about() -> None:

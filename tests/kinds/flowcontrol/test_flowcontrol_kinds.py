@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from refusing import made, patched, refusals
+from refusing import change_refusals, made, patched, refusals
 
 from seamark.errors import Object
 from seamark.kinds.flowcontrol.flowschema import FLOW_SCHEMA
@@ -27,7 +27,7 @@ def schema(**more: Any) -> Object:
         ({"matchingPrecedence": -1}, ["matchingPrecedence: Invalid value: -1: must be a positive value"]),
         ({"matchingPrecedence": 10001}, ["matchingPrecedence: Invalid value: 10001: must not be greater than 10000"]),
         ({"matchingPrecedence": 1}, ["matchingPrecedence: Invalid value: 1: only the schema named 'exempt'"]),
-        ({"distinguisherMethod": {"type": "Odd"}}, ['distinguisherMethod.type: Unsupported value: "Odd"']),
+        ({"distinguisherMethod": {"type": "Odd"}}, ['distinguisherMethod.type: Unsupported value: {"Type":"Odd"}']),
         ({"priorityLevelConfiguration": {}}, ["priorityLevelConfiguration.name: Required value: must reference"]),
         ({"priorityLevelConfiguration": {"name": "A_"}}, ['priorityLevelConfiguration.name: Invalid value: "A_"']),
         ({"rules": [{}]}, ["rules[0].subjects: Required value", "rules[0]: Required value: at least one of"]),
@@ -48,6 +48,63 @@ def test_schemas_that_are_refused(more: Object, wrong: list[str]) -> None:
         assert sentence.startswith(f"spec.{start}"), sentence
 
 
+@pytest.mark.parametrize(
+    ("subject", "wrong"),
+    [
+        ({"kind": "User", "user": {}, "group": {"name": "g"}},
+         ["user.name: Required value", "group: Forbidden: group is forbidden when subject kind is not 'Group'"]),
+        ({"kind": "ServiceAccount", "serviceAccount": {"name": "A_"}},
+         ['serviceAccount.name: Invalid value: "A_": a lowercase',
+          "serviceAccount.namespace: Required value: must specify namespace for service account"]),
+        ({"kind": "ServiceAccount", "serviceAccount": {"name": "*", "namespace": "A_"}},
+         ['serviceAccount.namespace: Invalid value: "A_": a lowercase']),
+    ],
+)  # fmt: skip
+def test_subjects_that_are_refused(subject: Object, wrong: list[str]) -> None:
+    found = refusals(FLOW_SCHEMA, spec=schema(rules=[{**RULE, "subjects": [subject]}]))
+    assert len(found) == len(wrong), found
+    for sentence, start in zip(found, wrong, strict=True):
+        assert sentence.startswith(f"spec.rules[0].subjects[0].{start}"), sentence
+
+
+def test_rules_that_are_refused() -> None:
+    resources = {"verbs": ["*", "get"], "apiGroups": ["*", "a"], "resources": [], "namespaces": ["A_"]}
+    urls = {"verbs": ["zap"], "nonResourceURLs": ["x", "/a b", "/a//b", "/*b", "", "/", "/a/*"]}
+    rule = {**RULE, "resourceRules": [resources], "nonResourceRules": [urls]}
+    start = "spec.rules[0]."
+    found = [text.removeprefix(start) for text in refusals(FLOW_SCHEMA, spec=schema(rules=[rule]))]
+    assert found[:3] == [
+        'resourceRules[0].verbs: Invalid value: ["*","get"]: if \'*\' is present, must not specify other verbs',
+        'resourceRules[0].apiGroups: Invalid value: ["*","a"]: if \'*\' is present, must not specify other api groups',
+        "resourceRules[0].resources: Required value: resource rules must supply at least one resource",
+    ]
+    each = "each member of this list must be '*' or a DNS-1123 label; a lowercase"
+    assert found[3].startswith(f'resourceRules[0].namespaces[0]: Invalid value: "A_": {each}')
+    assert found[4].startswith('nonResourceRules[0].verbs: Unsupported value: ["zap"]: supported values: "create",')
+    assert [text.rpartition(": ")[2] for text in found[5:]] == [
+        "must start with slash",
+        "must not contain white-space",
+        "must not contain double slash",
+        "wildcard can only do suffix matching",
+        "must not be empty",
+    ]
+    bare = {"verbs": ["get"], "apiGroups": ["*"], "resources": ["*"]}
+    assert refusals(FLOW_SCHEMA, spec=schema(rules=[{**RULE, "resourceRules": [bare]}])) == [
+        f"{start}resourceRules[0].namespaces: Required value: resource rules that are not cluster scoped must supply "
+        "at least one namespace"
+    ]
+    assert made(FLOW_SCHEMA, spec=schema(rules=[{**RULE, "resourceRules": [{**bare, "clusterScope": True}]}]))
+
+
+def test_conditions_have_types_of_their_own() -> None:
+    conditions = [{"type": "Dangling"}, {"type": "Dangling"}, {"type": ""}]
+    old = made(FLOW_SCHEMA, spec=schema())
+    assert change_refusals(FLOW_SCHEMA, old, {"status": {"conditions": conditions}}, "status") == [
+        'status.conditions[1].type: Duplicate value: "Dangling"',
+        "status.conditions[2].type: Required value: must not be empty",
+    ]
+
+
 def test_a_schema() -> None:
     obj = made(FLOW_SCHEMA, spec=schema())
     assert FLOW_SCHEMA.row(obj, 0.0)[:4] == ["x", "l", 1000, "<none>"]
@@ -62,7 +119,7 @@ def test_what_a_level_is_filled_up_with() -> None:
     obj = made(PRIORITY_LEVEL, spec=limited())
     assert obj["spec"]["limited"]["limitResponse"]["queuing"] == {"queues": 64, "handSize": 8, "queueLengthLimit": 50}
     assert PRIORITY_LEVEL.row(obj, 0.0)[1:6] == ["Limited", 30, 64, 8, 50]
-    exempt = made(PRIORITY_LEVEL, spec={"type": "Exempt", "exempt": {}})
+    exempt = made(PRIORITY_LEVEL, metadata={"name": "exempt"}, spec={"type": "Exempt", "exempt": {}})
     assert exempt["spec"]["exempt"] == {"nominalConcurrencyShares": 0, "lendablePercent": 0}
 
 
@@ -70,7 +127,14 @@ def test_what_a_level_is_filled_up_with() -> None:
     ("spec", "wrong"),
     [
         ({"type": "Odd"}, ['type: Unsupported value: "Odd": supported values: "Exempt", "Limited"']),
-        ({**limited(), "type": "Exempt"}, ["limited: Forbidden: must be nil if the type is not Limited"]),
+        (
+            {**limited(), "type": "Exempt", "exempt": {"lendablePercent": 101}},
+            [
+                "type: Invalid value: \"Exempt\": type must be 'Exempt' if and only if name is 'exempt'",
+                "limited: Forbidden: must be nil if the type is not Limited",
+                "exempt.lendablePercent: Invalid value: 101: must be between 0 and 100, inclusive",
+            ],
+        ),
         ({"type": "Limited", "exempt": {}}, ["exempt: Forbidden", "limited: Required value: must not be empty"]),
         (
             limited(

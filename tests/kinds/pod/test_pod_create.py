@@ -204,6 +204,7 @@ HANDLERS = {"exec": {"command": ["a"]}, "httpGet": {"port": 1}}
 TWICE = [{"containerPort": 80, "hostPort": 80}, {"containerPort": 81, "hostPort": 80}]
 FROM_NOWHERE = {"fieldRef": {"fieldPath": "spec.nope"}}
 PORT = "must be between 1 and 65535, inclusive"
+RESTARTING = {"resourceName": "cpu", "restartPolicy": "RestartContainer"}
 
 
 @pytest.mark.parametrize(
@@ -242,6 +243,15 @@ PORT = "must be between 1 and 65535, inclusive"
             'env[0].valueFrom.fieldRef.fieldPath: Invalid value: "spec.nope": error converting fieldPath: field label '
             "not supported: spec.nope",
         ),
+        (
+            {"env": [{"name": "A", "valueFrom": {}}]},
+            'env[0].valueFrom: Invalid value: "": must specify one of: `fieldRef`, `resourceFieldRef`, '
+            "`configMapKeyRef`, `secretKeyRef` or `fileKeyRef`",
+        ),
+        (
+            {"env": [{"name": "A", "valueFrom": {"fileKeyRef": {"volumeName": "v", "path": "/x", "key": "A"}}}]},
+            'env[0].valueFrom.fileKeyRef.volumeName: Not found: "v"',
+        ),
         ({"envFrom": [{}]}, 'envFrom: Invalid value: "": must specify one of: `configMapRef` or `secretRef`'),
         ({"volumeMounts": [{"name": "v", "mountPath": "/x"}]}, 'volumeMounts[0].name: Not found: "v"'),
         ({"livenessProbe": {}}, "livenessProbe: Required value: must specify a handler type"),
@@ -269,6 +279,14 @@ PORT = "must be between 1 and 65535, inclusive"
             {"lifecycle": {"preStop": {"sleep": {"seconds": 31}}}},
             "lifecycle.preStop.sleep: Invalid value: 31: must be non-negative and less than "
             "terminationGracePeriodSeconds (30)",
+        ),
+        (
+            {"restartPolicyRules": [{"action": "Restart", "exitCodes": {"operator": "In", "values": [1]}}]},
+            "restartPolicy: Required value: must specify restartPolicy when restart rules are used",
+        ),
+        (
+            {"restartPolicy": "Never", "restartPolicyRules": [{"action": "Restart"}]},
+            "restartPolicyRules[0].exitCodes: Required value: must be specified",
         ),
     ],
 )
@@ -322,12 +340,53 @@ def test_resources_nobody_knows() -> None:
         ({"securityContext": {"sysctls": [{"name": "net.x", "value": "1"}]}, "hostNetwork": True},
          ["spec.securityContext.sysctls[0].name"]),
         ({"readinessGates": [{"conditionType": ""}]}, ["spec.readinessGates[0].conditionType"] * 2),
+        ({"hostPID": True, "shareProcessNamespace": True}, ["spec.securityContext.shareProcessNamespace"]),
+        ({"os": {"name": "windows"}, "resources": {"limits": {"x": "1"}}}, ["spec.resources"]),
+        ({"initContainers": [{"name": "i", "image": "x", "resizePolicy": [RESTARTING]}]},
+         ["spec.initContainers[0].resizePolicy[0].restartPolicy"]),
     ],
 )  # fmt: skip
 def test_specs_refused(spec: Object, expected: list[str]) -> None:
     with pytest.raises(Invalid) as refused:
         create(POD, pod(**spec))
     assert [cause.field for cause in refused.value.causes] == expected
+
+
+def test_the_name_of_the_host_stands_alone() -> None:
+    override = pod(hostnameOverride="a." * 32 + "A", setHostnameAsFQDN=True, hostNetwork=True)
+    assert [sentence.partition(": ")[2][:60] for sentence in refusals(override)] == [
+        "Forbidden: may not be specified when setHostnameAsFQDN is tr",
+        "Forbidden: may not be specified when hostNetwork is true",
+        "Too long: may not be more than 64 bytes",
+        f'Invalid value: "{"a." * 22}',
+    ]
+
+
+def test_a_pod_with_its_own_users_shares_nothing_else() -> None:
+    claim = [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]
+    device = {"volumeDevices": [{"name": "v", "devicePath": "/dev/x"}]}
+    assert refusals(pod(device, hostUsers=False, hostPID=True, hostNetwork=True, volumes=claim)) == [
+        f"spec.{field}: Forbidden: when `hostUsers` is false"
+        for field in ("hostNetwork", "HostPID", "containers[0].volumeDevices")
+    ]
+
+
+def test_variables_come_from_files_of_the_pod_only() -> None:
+    file = {"volumeName": "v", "path": "../x", "key": "A"}
+    volumes = [{"name": "v", "hostPath": {"path": "/"}}]
+    field = "spec.containers[0].env[0].valueFrom.fileKeyRef"
+    assert refusals(pod({"env": [{"name": "A", "valueFrom": {"fileKeyRef": file}}]}, volumes=volumes)) == [
+        f"{field}.path: Invalid value: \"../x\": must not contain '..'",
+        f'{field}.volumeName: Invalid value: "v": referenced volume must be of type emptyDir',
+    ]
+
+
+def test_operators_that_compare_are_told_to_those_who_use_them() -> None:
+    both = [{"key": "a", "operator": "Gt", "value": "1"}, {"key": "a", "operator": "Foo"}]
+    assert refusals(pod(tolerations=both)) == [
+        'spec.tolerations[0].operator: Unsupported value: "Gt": supported values: "Equal", "Exists", "Lt", "Gt"',
+        'spec.tolerations[1].operator: Unsupported value: "Foo": supported values: "Equal", "Exists"',
+    ]
 
 
 def test_a_sidecar_may_have_probes() -> None:

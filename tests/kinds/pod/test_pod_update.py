@@ -207,7 +207,49 @@ def test_a_memory_limit_may_be_lowered() -> None:
     assert new["spec"]["containers"][0]["resources"] == lower
 
 
+def test_a_resize_leaves_the_containers_as_they_are() -> None:
+    old = made()
+    first = old["spec"]["containers"][0]
+    assert refusals(old, {"spec": {"containers": [first, {**first, "name": "d"}]}}, "resize") == [
+        "spec.containers: Forbidden: containers may not be added or removed on resize"
+    ]
+    assert refusals(old, {"spec": {"containers": [{**first, "name": "d"}]}}, "resize") == [
+        "spec.containers[0].name: Forbidden: containers may not be renamed or reordered on resize"
+    ]
+
+
+def test_init_containers_may_be_resized() -> None:
+    init = {"name": "i", "image": "x", "resources": {"requests": {"cpu": "1"}}}
+    old = made(initContainers=[init])
+    more = {"spec": {"initContainers": [{**old["spec"]["initContainers"][0], "resources": {"requests": {"cpu": "2"}}}]}}
+    new = patched(old, more, "resize")
+    assert new["spec"]["initContainers"][0]["resources"] == {"requests": {"cpu": "2"}}
+    less = {"spec": {"initContainers": [{**old["spec"]["initContainers"][0], "resources": {"limits": {"x.y/z": "1"}}}]}}
+    assert refusals(old, less, "resize") == [
+        'spec: Invalid value: "Burstable": Pod QOS Class may not change as a result of resizing',
+        "spec.initContainers[0].resources.requests: Forbidden: resource requests cannot be removed",
+        "spec.initContainers[0]: Forbidden: only cpu and memory resources for init or sidecar containers are mutable",
+    ]
+
+
+def test_the_resources_of_the_whole_pod_may_change_but_not_go() -> None:
+    old = made(resources={"requests": {"cpu": "1"}, "limits": {"cpu": "2"}})
+    new = patched(old, {"spec": {"resources": {"requests": {"cpu": "2"}}}}, "resize")
+    assert new["spec"]["resources"]["requests"] == {"cpu": "2"}
+    assert refusals(old, {"spec": {"resources": None}}, "resize") == [
+        'spec: Invalid value: "Burstable": Pod QOS Class may not change as a result of resizing',
+        "spec.resources: Forbidden: pod-level resources cannot be removed",
+    ]
+    assert refusals(old, {"spec": {"resources": {"limits": None}}}, "resize") == [
+        "spec.resources.limits: Forbidden: pod-level resource limits cannot be removed"
+    ]
+
+
 # --- status ------------------------------------------------------------------------------------------------
+
+
+def rule(operator: str, code: int, action: str = "Restart") -> Object:
+    return {"action": action, "exitCodes": {"operator": operator, "values": [code]}}
 
 
 def test_the_status_door_takes_status_labels_and_nothing_else() -> None:
@@ -247,10 +289,13 @@ def test_addresses_agree(status: Object, addresses: tuple[str, list[str]]) -> No
         ({"hostIP": "10.0.0.1", "hostIPs": [{"ip": "10.0.0.2"}]}, ["status.hostIPs[0].ip"]),
         ({"nominatedNodeName": "Bad_Node"}, ["status.nominatedNodeName"]),
         ({"qosClass": "Guaranteed"}, ["status.qosClass"]),
-        ({"conditions": [{"type": "not a name", "status": "True"}]}, ["metadata.conditions[0].Type"]),
+        ({"conditions": [{"type": "not a name", "status": "True"}]}, ["status.conditions[0].Type"]),
+        ({"conditions": [{"type": "Ready", "status": "True", "observedGeneration": -1}]},
+         ["status.conditions[0].observedGeneration"]),
+        ({"observedGeneration": -1}, ["status.observedGeneration"]),
         ({"resourceClaimStatuses": [{"name": "none"}]}, ["status.resourceClaimStatuses[0].name"]),
     ],
-)
+)  # fmt: skip
 def test_statuses_refused(status: Object, fields: list[str]) -> None:
     with pytest.raises(Invalid) as refused:
         patched(made(), {"status": status}, "status")
@@ -262,7 +307,6 @@ def test_messages_quote_what_go_holds() -> None:
     assert refusals(made(), {"status": {"podIPs": two}}, "status") == [
         'status.podIPs: Invalid value: [{"IP":"10.0.0.1"},{"IP":"10.0.0.1"}]: may specify no more than one IP for each '
         "IP family",
-        'status.podIPs[1]: Duplicate value: {"IP":"10.0.0.1"}',
     ]
 
 
@@ -282,6 +326,36 @@ def test_what_ended_stays_ended() -> None:
     ]
     always = patched(made(), {"status": {"containerStatuses": [ended]}}, "status")
     assert patched(always, {"status": {"containerStatuses": [running]}}, "status")
+
+
+@pytest.mark.parametrize(
+    ("own", "code", "again"),
+    [
+        ({"restartPolicy": "Always"}, 0, True),
+        ({"restartPolicy": "OnFailure"}, 0, False),
+        ({"restartPolicy": "OnFailure"}, 1, True),
+        ({"restartPolicy": "Never", "restartPolicyRules": [rule("In", 42)]}, 42, True),
+        ({"restartPolicy": "Never", "restartPolicyRules": [rule("In", 42)]}, 1, False),
+        ({"restartPolicy": "Never", "restartPolicyRules": [rule("NotIn", 42)]}, 1, True),
+        ({"restartPolicy": "Never", "restartPolicyRules": [rule("In", 9, "RestartAllContainers")]}, 1, True),
+    ],
+)
+def test_a_container_may_have_a_restart_policy_of_its_own(own: Object, code: int, again: bool) -> None:
+    container = {"name": "c", "image": "example/app:1", **own}
+    old = create(POD, {"metadata": {"name": "p"}, "spec": {"containers": [container], "restartPolicy": "Never"}})
+    status = {"name": "c", "image": "x", "imageID": "", "state": {"terminated": {"exitCode": code}}}
+    ended = patched(old, {"status": {"containerStatuses": [status]}}, "status")
+    running = {"status": {"containerStatuses": [{**status, "state": {"running": {}}}]}}
+    if again:
+        assert patched(ended, running, "status")
+    else:
+        assert len(refusals(ended, running, "status")) == 1
+
+
+def test_a_bound_pod_is_not_nominated() -> None:
+    assert refusals(made(nodeName="node-a"), {"status": {"nominatedNodeName": "node-b"}}, "status") == [
+        "status.nominatedNodeName: Forbidden: may not be set on pods that are already bound to a node"
+    ]
 
 
 def test_observed_generations_are_not_taken_back() -> None:

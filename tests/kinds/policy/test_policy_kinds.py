@@ -82,7 +82,19 @@ def test_scope_selectors_that_are_refused(expression: Object, hard: Object | Non
 def test_a_scope_without_values_only_exists() -> None:
     found = refusals(RESOURCE_QUOTA, spec=scoped({"scopeName": "BestEffort", "operator": "In", "values": ["a"]}))
     assert len(found) == 1
-    assert found[0].startswith("spec.scopeSelector.matchExpressions.operator: Invalid value: \"In\": must be 'Exist'")
+    assert found[0].startswith("spec.scopeSelector.matchExpressions.operator: Invalid value: \"In\": must be 'Exists'")
+
+
+def test_messages_about_scopes_quote_what_go_holds() -> None:
+    claims = {"scopeName": "VolumeAttributesClass", "operator": "In", "values": ["a"]}
+    assert refusals(RESOURCE_QUOTA, spec=scoped(claims)) == [
+        'spec.scopeSelector.matchExpressions: Invalid value: {"MatchExpressions":[{"ScopeName":"VolumeAttributesClass",'
+        '"Operator":"In","Values":["a"]}]}: unsupported scope applied to resource'
+    ]
+    both = [{"scopeName": scope, "operator": "Exists"} for scope in ("BestEffort", "NotBestEffort")]
+    assert refusals(RESOURCE_QUOTA, spec=scoped(*both)) == [
+        "spec.scopeSelector.matchExpressions: Invalid value: null: conflicting scopes"
+    ]
 
 
 def test_scopes_of_claims_do_not_count_pods() -> None:

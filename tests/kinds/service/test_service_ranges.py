@@ -66,7 +66,8 @@ def test_the_parent_stays() -> None:
     new = ip_address_object("10.96.0.9", "default", "other", now=NOW)
     assert IP_ADDRESS.validate_update(old, old) == []
     assert said(IP_ADDRESS.validate_update(new, old)) == [
-        f'spec.parentRef: Invalid value: {{"resource":"services","namespace":"default","name":"other"}}: {IMMUTABLE}'
+        'spec.parentRef: Invalid value: {"Group":"","Resource":"services","Namespace":"default","Name":"other"}: '
+        f"{IMMUTABLE}"
     ]
 
 

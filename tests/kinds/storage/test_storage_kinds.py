@@ -125,7 +125,10 @@ def test_the_drivers_of_a_node() -> None:
     ]
     old = made(CSI_NODE, spec={"drivers": [{"name": "d", "nodeID": "y"}]})
     changed = {"spec": {"drivers": [{"name": "d", "nodeID": "z"}]}}
-    assert "CSINodeDriver: Invalid value" in change_refusals(CSI_NODE, old, changed)[0]
+    assert change_refusals(CSI_NODE, old, changed) == [
+        'spec.drivers: Invalid value: {"Name":"d","NodeID":"z","TopologyKeys":null,"Allocatable":null}: field is '
+        "immutable"
+    ]
     grown = {"spec": {"drivers": [{"name": "d", "nodeID": "y", "allocatable": {"count": 4}}]}}
     assert patched(CSI_NODE, old, grown)["spec"]["drivers"][0]["allocatable"] == {"count": 4}
     assert CSI_NODE.row(old, 0.0)[1] == 1
@@ -198,7 +201,11 @@ def test_an_attachment_only_changes_its_status() -> None:
     long = {"status": {"attachError": {"message": "x" * 1025}, "attachmentMetadata": {"a": "b" * 256 * 1024}}}
     assert change_refusals(VOLUME_ATTACHMENT, old, long, "status") == [
         "status.attachmentMetadata: Too long: may not be more than 262144 bytes",
-        "status.attachError.message: Too long: may not be more than 1024 bytes",
+        "status.attachError.message: Too long: may not be more than 262144 bytes",
+    ]
+    negative = {"status": {"detachError": {"errorCode": -1}}}
+    assert change_refusals(VOLUME_ATTACHMENT, old, negative, "status") == [
+        "status.detachError.errorCode: Invalid value: -1: must be between 0 and 2147483647, inclusive"
     ]
     labelled = {"metadata": {"labels": {"a": "b"}}, "status": {"attached": True}}
     assert "labels" not in patched(VOLUME_ATTACHMENT, old, labelled, "status")["metadata"]

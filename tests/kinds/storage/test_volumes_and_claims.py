@@ -92,10 +92,16 @@ def test_a_claim_without_a_class_may_get_one_later() -> None:
 
 def test_a_class_of_attributes_may_change_but_not_vanish() -> None:
     old = made(PERSISTENT_VOLUME_CLAIM, spec=claim(volumeAttributesClassName="a"))
+    unbound = change_refusals(PERSISTENT_VOLUME_CLAIM, old, {"spec": {"volumeAttributesClassName": "b"}})
+    assert unbound[0].startswith("spec: Forbidden: spec is immutable after creation")
+    old["status"] = {"phase": "Bound"}
     patched(PERSISTENT_VOLUME_CLAIM, old, {"spec": {"volumeAttributesClassName": "b"}})
-    for value, word in ((None, "nil"), ("", "an empty string")):
+    patched(PERSISTENT_VOLUME_CLAIM, old, {"spec": {"volumeAttributesClassName": None}})
+    old["status"]["currentVolumeAttributesClassName"] = "a"
+    for value, word in ((None, "nil"), ("", "empty string")):
         assert change_refusals(PERSISTENT_VOLUME_CLAIM, old, {"spec": {"volumeAttributesClassName": value}}) == [
-            f"spec.volumeAttributesClassName: Forbidden: update from non-nil value to {word} is forbidden"
+            f"spec.volumeAttributesClassName: Forbidden: update to {word} is forbidden when "
+            "status.currentVolumeAttributesClassName is not nil"
         ]
 
 
@@ -109,6 +115,23 @@ def test_the_status_of_a_claim() -> None:
     assert PERSISTENT_VOLUME_CLAIM.row(bound, 0.0)[1:5] == ["Bound", "v", "2Gi", "RWX"]
     bound["metadata"]["deletionTimestamp"] = "2030-01-01T00:00:00Z"
     assert PERSISTENT_VOLUME_CLAIM.row(bound, 0.0)[1] == "Terminating"
+
+
+def test_what_a_claim_was_allocated() -> None:
+    status = {"allocatedResourceStatuses": {"storage": "Growing", "a b": "NodeResizePending"},
+              "allocatedResources": {"cpu": "1", "storage": "-1"}}  # fmt: skip
+    old = made(PERSISTENT_VOLUME_CLAIM, spec=claim(volumeName="v"))
+    wrong = change_refusals(PERSISTENT_VOLUME_CLAIM, old, {"status": status}, "status")
+    assert wrong[0] == (
+        'status.allocatedResourceStatuses: Unsupported value: "storage": supported values: '
+        '"ControllerResizeInProgress", "ControllerResizeInfeasible", "NodeResizeInProgress", '
+        '"NodeResizeInfeasible", "NodeResizePending"'
+    )
+    assert wrong[1].startswith('status.allocatedResourceStatuses: Invalid value: "a b": name part must consist of')
+    assert wrong[2:] == [
+        'status.allocatedResources: Unsupported value: "cpu": supported values: "storage"',
+        "status.allocatedResources[storage]: Invalid value: -1: must be a valid resource quantity",
+    ]
 
 
 def test_fractions_of_a_byte_are_warned_of() -> None:

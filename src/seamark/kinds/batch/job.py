@@ -139,11 +139,11 @@ def _generate_selector(obj: Object) -> None:
     """Select the Pods by the uid of the Job.  Labels that a user has set otherwise are left, and refused later."""
     meta, spec = obj["metadata"], obj["spec"]
     uid, name = meta.get("uid", ""), meta.get("name", "")
-    generated = dict.fromkeys(NAME_LABELS, name) | dict.fromkeys(UID_LABELS, uid)
     labels = spec["template"].setdefault("metadata", {}).setdefault("labels", {})
-    if any(labels.get(key, value) != value for key, value in generated.items()):
-        return
-    labels |= generated
+    for key in NAME_LABELS:
+        labels.setdefault(key, name)
+    for key in UID_LABELS:
+        labels.setdefault(key, uid)
     selector = dict(spec.get("selector") or {})
     selector["matchLabels"] = {JOB_UID_LABEL: uid, **(selector.get("matchLabels") or {})}
     spec["selector"] = selector

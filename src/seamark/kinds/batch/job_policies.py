@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from seamark.errors import Object
 from seamark.kinds.batch import indexes
+from seamark.kinds.language import go_names
 from seamark.kinds.values.fields import (
     Errors,
     duplicate,
@@ -94,7 +95,7 @@ def _choice_mistakes(value: str, path: str, choices: tuple[str, ...]) -> Errors:
 def success_policy_mistakes(spec: Object, path: str) -> Errors:
     policy, path = spec["successPolicy"], f"{path}.successPolicy"
     if spec.get("completionMode") != "Indexed":
-        return [invalid(path, policy, "requires indexed completion mode")]
+        return [invalid(path, go_names.SUCCESS_POLICY(policy), "requires indexed completion mode")]
     if spec.get("completions") is None:
         return []  # which is a mistake of its own
     rules, errors = policy.get("rules") or (), []

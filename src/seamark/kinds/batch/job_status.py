@@ -7,6 +7,7 @@ from typing import Any
 from seamark.errors import Object
 from seamark.kinds.batch import indexes
 from seamark.kinds.batch.indexes import Indexes
+from seamark.kinds.language import go_names
 from seamark.kinds.values import times
 from seamark.kinds.values.conditions import condition_true
 from seamark.kinds.values.fields import Errors, FieldError, duplicate, immutable, invalid, omitted, required
@@ -95,7 +96,7 @@ class _Change:
         uncounted = self.status.get("uncountedTerminatedPods")
         if done and uncounted and (self.finished_changed or self.changed("uncountedTerminatedPods")):
             sentence = "uncountedTerminatedPods needs to be empty for finished job"
-            errors.append(invalid("status.uncountedTerminatedPods", uncounted, sentence))
+            errors.append(invalid("status.uncountedTerminatedPods", go_names.UNCOUNTED_PODS(uncounted), sentence))
         return errors
 
     def indexes(self) -> Errors:

@@ -183,9 +183,8 @@ def _change_mistakes(obj: Object, old: Object) -> Errors:
     if before.get("providerID") and before["providerID"] != after.get("providerID"):
         errors.append(forbidden("spec.providerID", 'node updates may not change providerID except from "" to valid'))
     errors += taint_mistakes(after.get("taints") or (), "metadata.taints")
-    changeable = ("podCIDR", "podCIDRs", "providerID", "configSource", "unschedulable", "taints")
-    if any(before.get(key) != after.get(key) for key in {*before, *after} if key not in changeable):
-        errors.append(forbidden("", "node updates may only change labels, taints, or capacity"))
+    if before.get("externalID") != after.get("externalID"):
+        errors.append(forbidden("spec.externalID", "may not be updated"))
     return errors
 
 

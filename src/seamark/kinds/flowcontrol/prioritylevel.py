@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from seamark.errors import Object
 from seamark.kinds.counted import CountedKind
+from seamark.kinds.flowcontrol.flowschema import conditions_mistakes
 from seamark.kinds.kind import Column
 from seamark.kinds.resource import PRIORITY_LEVELS
 from seamark.kinds.subresource import status_of
@@ -49,18 +50,23 @@ class PriorityLevelKind(CountedKind):
     def validate(self, obj: Object) -> Errors:
         spec = obj["spec"]
         kind, limited, exempt = spec.get("type", ""), spec.get("limited"), spec.get("exempt")
-        if kind == "Exempt":
-            if limited is None:
-                return []
-            return [forbidden("spec.limited", "must be nil if the type is not Limited")]
-        if kind != "Limited":
-            return [not_supported("spec.type", kind, ("Exempt", "Limited"))]
         errors: Errors = []
+        if (obj["metadata"].get("name") == "exempt") != (kind == "Exempt"):
+            errors.append(invalid("spec.type", kind, "type must be 'Exempt' if and only if name is 'exempt'"))
+        if kind == "Exempt":
+            if limited is not None:
+                errors.append(forbidden("spec.limited", "must be nil if the type is not Limited"))
+            return errors if exempt is None else errors + _share_mistakes(exempt, "spec.exempt")
+        if kind != "Limited":
+            return [*errors, not_supported("spec.type", kind, ("Exempt", "Limited"))]
         if exempt is not None:
             errors.append(forbidden("spec.exempt", "must be nil if the type is Limited"))
         if limited is None:
             return [*errors, required("spec.limited", "must not be empty when type is Limited")]
         return errors + _limit_mistakes(limited, "spec.limited")
+
+    def validate_status(self, obj: Object, old: Object) -> Errors:
+        return conditions_mistakes((obj.get("status") or {}).get("conditions") or (), "status.conditions")
 
     def row(self, obj: Object, now: float) -> Sequence[Any]:
         meta, spec = obj["metadata"], obj["spec"]
@@ -75,13 +81,18 @@ class PriorityLevelKind(CountedKind):
         ]
 
 
-def _limit_mistakes(limited: Object, at: str) -> Errors:
+def _share_mistakes(level: Object, at: str) -> Errors:
     errors: Errors = []
-    shares, lendable = limited["nominalConcurrencyShares"], limited["lendablePercent"]
+    shares, lendable = level["nominalConcurrencyShares"], level["lendablePercent"]
     if shares < 0:
         errors.append(invalid(f"{at}.nominalConcurrencyShares", shares, "must be a non-negative integer"))
     if not 0 <= lendable <= 100:
         errors.append(invalid(f"{at}.lendablePercent", lendable, "must be between 0 and 100, inclusive"))
+    return errors
+
+
+def _limit_mistakes(limited: Object, at: str) -> Errors:
+    errors = _share_mistakes(limited, at)
     if (borrowing := limited.get("borrowingLimitPercent")) is not None and borrowing < 0:
         sentence = "if specified, must be a non-negative integer"
         errors.append(invalid(f"{at}.borrowingLimitPercent", borrowing, sentence))
@@ -102,15 +113,16 @@ def _limit_mistakes(limited: Object, at: str) -> Errors:
 
 def _queue_mistakes(queuing: Object, at: str) -> Errors:
     errors: Errors = []
-    for field in ("queueLengthLimit", "queues", "handSize"):
+    hand, queues = queuing["handSize"], queuing["queues"]
+    for field in ("queueLengthLimit", "queues"):
         if queuing[field] <= 0:
             errors.append(invalid(f"{at}.{field}", queuing[field], "must be positive"))
-    if queuing["queues"] > _MOST_QUEUES:
-        sentence = f"must not be greater than {_MOST_QUEUES}"
-        errors.append(invalid(f"{at}.queues", queuing["queues"], sentence))
-    if queuing["handSize"] > queuing["queues"]:
-        sentence = f"should not be greater than queues ({queuing['queues']})"
-        errors.append(invalid(f"{at}.handSize", queuing["handSize"], sentence))
+    if queues > _MOST_QUEUES:
+        errors.append(invalid(f"{at}.queues", queues, f"must not be greater than {_MOST_QUEUES}"))
+    if hand <= 0:
+        errors.append(invalid(f"{at}.handSize", hand, "must be positive"))
+    elif hand > queues:
+        errors.append(invalid(f"{at}.handSize", hand, f"should not be greater than queues ({queues})"))
     return errors
 
 

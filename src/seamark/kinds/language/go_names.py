@@ -64,6 +64,12 @@ OBJECT_REFERENCE = struct(Kind="", Namespace="", Name="", UID="", APIVersion="",
 EVENT_SOURCE = struct(Component="", Host="")
 _REQUIREMENT = struct(Key="", Operator="", Values=None)
 NODE_SELECTOR_TERM = struct(MatchExpressions=list_of(_REQUIREMENT), MatchFields=list_of(_REQUIREMENT))
+CSI_NODE_DRIVER = struct(Name="", NodeID="", TopologyKeys=None, Allocatable=None)
+DISTINGUISHER_METHOD = struct(Type="")
+SCOPE_SELECTOR = struct(MatchExpressions=list_of(struct(ScopeName="", Operator="", Values=None)))
+PARENT_REFERENCE = struct(Group="", Resource="", Namespace="", Name="")
+SUCCESS_POLICY = struct(Rules=list_of(struct(SucceededIndexes=None, SucceededCount=None)))
+UNCOUNTED_PODS = struct(Succeeded=None, Failed=None)
 VOLUME_NODE_AFFINITY = struct(Required=struct(NodeSelectorTerms=list_of(NODE_SELECTOR_TERM)))
 _SCALING_RULES = struct(
     StabilizationWindowSeconds=None,

@@ -80,8 +80,7 @@ def containers_mistakes(spec: Object, path: str, pod: Surroundings) -> Errors:
             errors.append(duplicate(f"{at}.name", name))
         names.add(name)
         errors += _running_mistakes(container, at, pod)
-        if container.get("restartPolicy") is not None or container.get("restartPolicyRules"):
-            errors += _restart_mistakes(container, at)
+        errors += _restart_mistakes(container, at)
     return errors + host_port_mistakes(containers, path)
 
 
@@ -93,8 +92,9 @@ def init_containers_mistakes(spec: Object, path: str, pod: Surroundings) -> Erro
         at, name = f"{path}[{i}]", container.get("name", "")
         errors += _common_mistakes(container, at, pod)
         sidecar = container.get("restartPolicy") == "Always"
-        if container.get("restartPolicy") is not None or container.get("restartPolicyRules"):
-            errors += _restart_mistakes(container, at)
+        restart = _restart_mistakes(container, at)
+        # Without a policy, the rules of an init container are not looked at.
+        errors += restart[:1] if container.get("restartPolicy") is None else restart
         if name in names:
             errors.append(duplicate(f"{at}.name", name))
         elif name:
@@ -108,6 +108,10 @@ def init_containers_mistakes(spec: Object, path: str, pod: Surroundings) -> Erro
             for field in ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe")
             if container.get(field) is not None
         ]
+        for j, policy in enumerate(container.get("resizePolicy") or ()):
+            if policy.get("restartPolicy") == "RestartContainer":
+                sentence = "must not be set to 'RestartContainer' for non-sidecar initContainers"
+                errors.append(invalid(f"{at}.resizePolicy[{j}].restartPolicy", "RestartContainer", sentence))
     return errors
 
 
@@ -239,7 +243,7 @@ def _resize_mistakes(policies: list[Object], path: str, restart_policy: str) -> 
             elif value not in supported:
                 errors.append(not_supported(path, value, supported))
         if restart_policy == "Never" and restart != "NotRequired":
-            errors.append(invalid(path, restart, "must be 'NotRequired' when `restartPolicy` is 'Never'"))
+            errors.append(invalid(path, restart, "must be 'NotRequired' when pod `restartPolicy` is 'Never'"))
     return errors
 
 
@@ -249,8 +253,10 @@ def _restart_mistakes(container: Object, path: str) -> Errors:
     policy: Any = container.get("restartPolicy")
     rules = container.get("restartPolicyRules") or []
     if policy is None:
-        return [required(f"{path}.restartPolicy", "must specify restartPolicy when restartPolicyRules are used")]
-    if policy not in ("Always", "Never", "OnFailure"):
+        if not rules:
+            return []
+        errors.append(required(f"{path}.restartPolicy", "must specify restartPolicy when restart rules are used"))
+    elif policy not in ("Always", "Never", "OnFailure"):
         errors.append(not_supported(f"{path}.restartPolicy", policy, ("Always", "Never", "OnFailure")))
     if len(rules) > 20:
         errors.append(too_many(f"{path}.restartPolicyRules", len(rules), 20))

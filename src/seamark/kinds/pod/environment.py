@@ -64,7 +64,7 @@ def _source_mistakes(source: Object, value: str, path: str) -> Errors:
     if (reference := source.get("fileKeyRef")) is not None:
         errors += _file_reference_mistakes(reference, f"{path}.fileKeyRef")
     if not source:
-        choices = "`fieldRef`, `resourceFieldRef`, `configMapKeyRef` or `secretKeyRef`"
+        choices = "`fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"
         errors.append(invalid(path, "", f"must specify one of: {choices}"))
     elif value:
         errors.append(invalid(path, "", "may not be specified when `value` is not empty"))
@@ -90,8 +90,6 @@ def _file_reference_mistakes(reference: Object, path: str) -> Errors:
         errors.append(required(f"{path}.key"))
     else:
         errors += [invalid(f"{path}.key", key, sentence) for sentence in variable_name_mistakes(key)]
-        if len(key) > 128:
-            errors.append(invalid(f"{path}.key", key, "must be no more than 128 characters"))
     if not volume:
         errors.append(required(f"{path}.volumeName"))
     else:
@@ -99,7 +97,7 @@ def _file_reference_mistakes(reference: Object, path: str) -> Errors:
     if not file:
         errors.append(required(f"{path}.path"))
     else:
-        errors += non_reserved_path_mistakes(file, f"{path}.path")
+        errors += backstep_mistakes(file, f"{path}.path")
     return errors
 
 

@@ -101,15 +101,21 @@ def container_mistakes(resources: Object, path: str, claims: set[str]) -> Errors
 def pod_mistakes(spec: Object, path: str) -> Errors:
     """What is wrong with the Pod-level ``resources``, also compared with those of its containers."""
     resources = spec["resources"]
+    if (spec.get("os") or {}).get("name") == "windows":
+        return [forbidden(path, "may not be set for a windows pod")]
     errors: Errors = []
     if resources.get("claims"):
-        errors.append(forbidden(f"{path}.claims", "claims cannot be set for Resources at pod-level"))
+        errors.append(forbidden(f"{path}.claims", "claims may not be set for Resources at pod-level"))
     errors += _requirement_mistakes(resources, path, set(), _pod_name_mistakes)
     requests, limits = resources.get("requests") or {}, resources.get("limits") or {}
     for name, together in sorted(sum_of_containers(spec, "requests").items()):
-        if amount(together) > amount(requests.get(name, "0")):
+        if name in requests and amount(together) > amount(requests[name]):
             sentence = f"must be greater than or equal to aggregate container requests of {together}"
-            errors.append(invalid(f"{path}.requests[{name}]", requests.get(name, "0"), sentence))
+            errors.append(invalid(f"{path}.requests[{name}]", requests[name], sentence))
+    for name, together in sorted(sum_of_containers(spec, "limits").items()):
+        if name.startswith(_HUGE) and name in limits and amount(together) > amount(limits[name]):
+            sentence = f"must be greater than or equal to aggregate container limits of {together}"
+            errors.append(invalid(f"{path}.limits[{name}]", limits[name], sentence))
     for i, container in enumerate(spec.get("containers") or ()):
         for name, limit in sorted(_of(container, "limits").items()):
             if name in limits and amount(limit) > amount(limits[name]):

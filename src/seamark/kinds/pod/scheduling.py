@@ -40,7 +40,9 @@ def toleration_mistakes(tolerations: list[Object], path: str) -> Errors:
                 sentence = "value must be empty when `operator` is 'Exists'"
                 errors.append(invalid(f"{path}[{i}].operator", value, sentence))
         else:
-            errors.append(not_supported(f"{path}[{i}].operator", operator, ("Equal", "Exists")))
+            # The operators Lt and Gt are an alpha feature; Kubernetes names them only to those who use them.
+            choices = ("Equal", "Exists", "Lt", "Gt") if operator in ("Lt", "Gt") else ("Equal", "Exists")
+            errors.append(not_supported(f"{path}[{i}].operator", operator, choices))
         if effect and effect not in TAINT_EFFECTS:
             errors.append(not_supported(f"{path}[{i}].effect", effect, TAINT_EFFECTS))
     return errors

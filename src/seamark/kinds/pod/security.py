@@ -72,10 +72,10 @@ def _id_mistakes(value: int | None, path: str) -> Errors:
 
 def pod_security_mistakes(spec: Object, path: str) -> Errors:
     """What is wrong with ``spec.securityContext``, and with related fields of the spec."""
-    context = spec.get("securityContext")
-    if not context:
-        return []
+    context = spec.get("securityContext") or {}
     at = f"{path}.securityContext"
+    if not context and not spec.get("shareProcessNamespace"):
+        return []  # the usual case
     errors: Errors = []
     for field in ("fsGroup", "runAsUser", "runAsGroup"):
         errors += _id_mistakes(context.get(field), f"{at}.{field}")
@@ -254,15 +254,19 @@ def host_user_mistakes(spec: Object, path: str) -> Errors:
         return []
     # Kubernetes spells these paths like this.
     said = {"hostNetwork": "hostNetwork", "hostPID": "HostPID", "hostIPC": "HostIPC"}
-    sentence = "when `pod.Spec.HostUsers` is false"
-    return [forbidden(f"{path}.{name}", sentence) for field, name in said.items() if spec.get(field)]
+    sentence = "when `hostUsers` is false"
+    errors = [forbidden(f"{path}.{name}", sentence) for field, name in said.items() if spec.get(field)]
+    for container, at in each_container(spec, path):
+        if container.get("volumeDevices"):
+            errors.append(forbidden(f"{at}.volumeDevices", sentence))
+    return errors
 
 
 def system_mistakes(spec: Object, path: str) -> Errors:
     """What is wrong with ``spec.os``, and fields that the named system does not support."""
     name = spec["os"].get("name", "")
     if not name:
-        return [required(f"{path}.os.name", "cannot be empty")]
+        return [required(f"{path}.os.name")]
     if name not in ("linux", "windows"):
         return [not_supported(f"{path}.os", name, ("linux", "windows"))]
     context = spec.get("securityContext") or {}

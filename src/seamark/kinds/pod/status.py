@@ -5,7 +5,7 @@ from __future__ import annotations
 from seamark.errors import Object
 from seamark.kinds.language import go_names
 from seamark.kinds.values.addresses import both_families, plain, refuse_ip
-from seamark.kinds.values.fields import Errors, duplicate, forbidden, immutable, invalid, repeated
+from seamark.kinds.values.fields import Errors, duplicate, forbidden, immutable, invalid
 from seamark.kinds.values.metadata import dns_subdomain, qualified_name
 
 _OWN_CONDITIONS = frozenset(("PodScheduled", "Ready", "Initialized"))
@@ -38,34 +38,61 @@ def status_mistakes(pod: Object, old: Object) -> Errors:
     status, before = pod["status"], old["status"]
     errors: Errors = []
     for i, condition in enumerate(status.get("conditions") or ()):
-        kind = condition.get("type", "")
+        kind, path = condition.get("type", ""), f"status.conditions[{i}]"
+        if (generation := condition.get("observedGeneration", 0)) < 0:
+            errors.append(invalid(f"{path}.observedGeneration", generation, "must be a non-negative integer"))
         if kind not in _OWN_CONDITIONS and (sentences := qualified_name(kind)):
-            errors += [invalid(f"metadata.conditions[{i}].Type", kind, sentence) for sentence in sentences]
+            errors += [invalid(f"{path}.Type", kind, sentence) for sentence in sentences]
     nominated = status.get("nominatedNodeName")
     if nominated and nominated != before.get("nominatedNodeName"):
         errors += [invalid("status.nominatedNodeName", nominated, sentence) for sentence in dns_subdomain(nominated)]
+        if old["spec"].get("nodeName"):
+            sentence = "may not be set on pods that are already bound to a node"
+            errors.append(forbidden("status.nominatedNodeName", sentence))
+    if (generation := status.get("observedGeneration", 0)) < 0:
+        errors.append(invalid("status.observedGeneration", generation, "must be a non-negative integer"))
     if status.get("qosClass") != before.get("qosClass"):
         errors.append(immutable("status.qosClass", status.get("qosClass", "")))
-    policy = old["spec"].get("restartPolicy", "")
-    errors += _revived(status, before, "containerStatuses", policy)
-    sidecars = {c.get("name") for c in old["spec"].get("initContainers") or () if c.get("restartPolicy") == "Always"}
-    errors += _revived(status, before, "initContainerStatuses", policy, sidecars)
-    errors += _revived(status, before, "ephemeralContainerStatuses", "Never")
+    if not _restarts_all(old["spec"]):
+        errors += _revived(status, before, "containerStatuses", old["spec"], "containers")
+        errors += _revived(status, before, "initContainerStatuses", old["spec"], "initContainers")
+    errors += _revived(status, before, "ephemeralContainerStatuses", {}, "")
     errors += _claim_status_mistakes(status.get("resourceClaimStatuses") or [], pod["spec"])
     errors += _address_mistakes(status, before, "podIPs")
     return errors + _host_address_mistakes(status, before)
 
 
-def _revived(status: Object, before: Object, field: str, policy: str, sidecars: set[str] | None = None) -> Errors:
+def _restarts_all(spec: Object) -> bool:
+    """Whether the end of one container can make all of them start again."""
+    return any(
+        rule.get("action") == "RestartAllContainers"
+        for field in ("containers", "initContainers")
+        for container in spec.get(field) or ()
+        for rule in container.get("restartPolicyRules") or ()
+    )
+
+
+def _restarts(container: Object, spec: Object, code: int) -> bool:
+    """Whether a container that ended with this exit code is started again, by its own policy or the Pod's."""
+    own = container.get("restartPolicy")
+    if own is not None:
+        for rule in container.get("restartPolicyRules") or ():
+            codes = rule.get("exitCodes") or {}
+            if (code in (codes.get("values") or ())) == (codes.get("operator") == "In"):
+                return True
+    policy = spec.get("restartPolicy") if own is None else own
+    return policy == "Always" or (policy == "OnFailure" and code != 0)
+
+
+def _revived(status: Object, before: Object, field: str, spec: Object, containers: str) -> Errors:
     """Errors about containers that ended for good and would be running or waiting again."""
-    if policy == "Always":
-        return []
     errors: Errors = []
     for i, was in enumerate(before.get(field) or ()):
         ended = (was.get("state") or {}).get("terminated")
-        if ended is None or (ended.get("exitCode", 0) != 0 and policy == "OnFailure"):
+        if ended is None:
             continue
-        if was.get("name") in (sidecars or ()):
+        of_that_name = (c for c in spec.get(containers) or () if c.get("name") == was.get("name"))
+        if _restarts(next(of_that_name, {"restartPolicy": "Never"}), spec, ended.get("exitCode", 0)):
             continue
         errors += [
             forbidden(f"status.{field}[{i}].state", "may not be transitioned to non-terminated state")
@@ -87,7 +114,8 @@ def _claim_status_mistakes(statuses: list[Object], spec: Object) -> Errors:
             errors.append(duplicate(path, name))
         seen.add(name)
         if (reference := claim.get("resourceClaimName")) is not None:
-            errors += [invalid(path, reference, sentence) for sentence in dns_subdomain(reference)]
+            at = f"status.resourceClaimStatuses[{i}].resourceClaimName"
+            errors += [invalid(at, reference, sentence) for sentence in dns_subdomain(reference)]
     return errors
 
 
@@ -108,7 +136,6 @@ def _address_mistakes(status: Object, before: Object, field: str) -> Errors:
         shown = [go_names.POD_IP(entry) for entry in listed]
         if len(addresses) > 2 or not both_families(addresses):
             errors.append(invalid(path, shown, "may specify no more than one IP for each IP family"))
-        errors += [duplicate(f"{path}[{i}]", shown[i]) for i in repeated(addresses)]
     return errors
 
 

@@ -215,9 +215,6 @@ def resize_mistakes(pod: Object, old: Object) -> Errors:
     if (before.get("os") or {}).get("name") == "windows":
         return [forbidden(_WHOLE, "windows pods cannot be resized")]
     errors = pod_spec_mistakes(pod)
-    for field in ("containers", "initContainers"):
-        if len(spec.get(field) or ()) != len(before.get(field) or ()):
-            return [*errors, forbidden(f"spec.{field}", "pod updates may not add or remove containers")]
     if old["status"].get("qosClass") != quality_of_service(spec):
         sentence = "Pod QOS Class may not change as a result of resizing"
         errors.append(invalid("spec", pod["status"].get("qosClass", ""), sentence))
@@ -226,36 +223,68 @@ def resize_mistakes(pod: Object, old: Object) -> Errors:
     )
     if running is not None and running.get("resources") is None:
         errors.append(forbidden("spec", "Pod running on node without support for resize"))
+    errors += _pod_level_resize_mistakes(spec, before)
+    if reordered := _reordered(spec, before):
+        return errors + reordered
     for field in ("initContainers", "containers"):
         for i, was in enumerate(before.get(field) or ()):
-            if field == "containers" or was.get("restartPolicy") == "Always":
-                errors += _container_resize_mistakes(spec[field][i], was, f"spec.{field}[{i}].resources")
-    errors += _frozen_mistakes(spec, before)
-    return errors
+            after, resources = spec[field][i].get("resources") or {}, was.get("resources") or {}
+            errors += _removed(after, resources, f"spec.{field}[{i}].resources", "resource")
+    return errors + _frozen_mistakes(spec, before)
 
 
-def _container_resize_mistakes(container: Object, was: Object, path: str) -> Errors:
-    after, before = container.get("resources") or {}, was.get("resources") or {}
+def _removed(after: Object, before: Object, path: str, word: str) -> Errors:
+    """Requests and limits may change, but they may not go."""
     return [
-        forbidden(f"{path}.{field}", f"resource {field} cannot be removed")
+        forbidden(f"{path}.{field}", f"{word} {field} cannot be removed")
         for field in ("requests", "limits")
         if set(before.get(field) or ()) - set(after.get(field) or ())
     ]
 
 
-def _frozen_mistakes(spec: Object, before: Object) -> Errors:
+def _pod_level_resize_mistakes(spec: Object, before: Object) -> Errors:
+    """What is wrong with a change of the Pod's own resources."""
+    after, was = spec.get("resources"), before.get("resources")
+    if was is not None and after is None:
+        return [forbidden("spec.resources", "pod-level resources cannot be removed")]
+    after, was = after or {}, was or {}
+    errors = _removed(after, was, "spec.resources", "pod-level resource")
+    if _without_compute({"resources": after}) != _without_compute({"resources": was}):
+        errors.append(forbidden("spec", "only cpu and memory resources are mutable at pod-level"))
+    return errors
+
+
+def _reordered(spec: Object, before: Object) -> Errors:
+    """A resize neither adds nor removes containers, and they keep their names and order."""
     errors: Errors = []
     for field in ("containers", "initContainers"):
-        for container, was in zip(spec.get(field) or (), before.get(field) or (), strict=True):
-            if field == "containers":
-                if _without_compute(container) != _without_compute(was):
-                    errors.append(forbidden("spec", "only cpu and memory resources are mutable"))
-            elif was.get("restartPolicy") == "Always":
-                if _without_compute(container) != _without_compute(was):
-                    sentence = "only cpu and memory resources for sidecar containers are mutable"
-                    errors.append(forbidden("spec", sentence))
-            elif container != was:
-                errors.append(forbidden("spec", "resources for non-sidecar init containers are immutable"))
+        after, was = spec.get(field) or [], before.get(field) or []
+        if len(after) != len(was):
+            errors.append(forbidden(f"spec.{field}", f"{field} may not be added or removed on resize"))
+            continue
+        errors += [
+            forbidden(f"spec.{field}[{i}].name", f"{field} may not be renamed or reordered on resize")
+            for i, (new, old) in enumerate(zip(after, was, strict=True))
+            if new.get("name") != old.get("name")
+        ]
+    return errors
+
+
+def _frozen_mistakes(spec: Object, before: Object) -> Errors:
+    errors: Errors = []
+    for container, was in zip(spec.get("containers") or (), before.get("containers") or (), strict=True):
+        if _without_compute(container) != _without_compute(was):
+            errors.append(forbidden("spec", "only cpu and memory resources are mutable"))
+    inits = zip(spec.get("initContainers") or (), before.get("initContainers") or (), strict=True)
+    for i, (container, was) in enumerate(inits):
+        path = f"spec.initContainers[{i}]"
+        if _without_compute(container) != _without_compute(was):
+            errors.append(forbidden(path, "only cpu and memory resources for init or sidecar containers are mutable"))
+        if container == was or container.get("restartPolicy") == "Always":
+            continue
+        sentence = "non-sidecar init containers with a resize policy of RestartContainer cannot be resized"
+        policies = container.get("resizePolicy") or ()
+        errors += [forbidden(path, sentence) for p in policies if p.get("restartPolicy") == "RestartContainer"]
     return errors
 
 

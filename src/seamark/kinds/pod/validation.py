@@ -18,6 +18,7 @@ from seamark.kinds.pod.resources import container_mistakes as resource_mistakes
 from seamark.kinds.pod.resources import pod_mistakes as pod_resource_mistakes
 from seamark.kinds.pod.scheduling import affinity_mistakes, gate_mistakes, spread_mistakes, toleration_mistakes
 from seamark.kinds.pod.security import (
+    each_container,
     host_process_mistakes,
     host_user_mistakes,
     pod_security_mistakes,
@@ -25,7 +26,16 @@ from seamark.kinds.pod.security import (
 )
 from seamark.kinds.pod.volumes import volume_mistakes
 from seamark.kinds.values.addresses import ip_mistakes
-from seamark.kinds.values.fields import Errors, duplicate, forbidden, invalid, not_supported, required
+from seamark.kinds.values.fields import (
+    Errors,
+    duplicate,
+    forbidden,
+    invalid,
+    not_found,
+    not_supported,
+    required,
+    too_long,
+)
 from seamark.kinds.values.metadata import (
     dns_label,
     dns_subdomain,
@@ -138,6 +148,8 @@ def spec_mistakes(spec: Object, path: str, *, pod_name: str, in_pod: bool) -> Er
         errors += spread_mistakes(constraints, f"{path}.topologySpreadConstraints")
     errors += host_process_mistakes(spec, path)
     errors += host_user_mistakes(spec, path)
+    if (override := get("hostnameOverride")) is not None:
+        errors += _override_mistakes(spec, override, path)
     return errors + _name_mistakes(spec, path) + _late_mistakes(spec, path)
 
 
@@ -157,21 +169,19 @@ def _name_mistakes(spec: Object, path: str) -> Errors:
     for field in ("hostname", "subdomain"):
         if (name := spec.get(field)) and (sentences := dns_label(name)):
             errors += [invalid(f"{path}.{field}", name, sentence) for sentence in sentences]
-    if override := spec.get("hostnameOverride"):
-        errors += _override_mistakes(spec, override, path)
     return errors
 
 
 def _override_mistakes(spec: Object, name: str, path: str) -> Errors:
     at = f"{path}.hostnameOverride"
-    errors = [invalid(at, name, sentence) for sentence in dns_subdomain(name)]
-    if len(name) > 64:
-        errors.append(invalid(at, name, "must be no more than 64 bytes"))
-    if spec.get("hostNetwork"):
-        errors.append(forbidden(at, "may not be specified when hostNetwork is true"))
+    errors: Errors = []
     if spec.get("setHostnameAsFQDN"):
         errors.append(forbidden(at, "may not be specified when setHostnameAsFQDN is true"))
-    return errors
+    if spec.get("hostNetwork"):
+        errors.append(forbidden(at, "may not be specified when hostNetwork is true"))
+    if len(name) > 64:
+        errors.append(too_long(at, 64))
+    return errors + [invalid(at, name, sentence) for sentence in dns_subdomain(name)]
 
 
 def _late_mistakes(spec: Object, path: str) -> Errors:
@@ -194,6 +204,25 @@ def _late_mistakes(spec: Object, path: str) -> Errors:
         errors += resource_mistakes({"limits": overhead}, f"{path}.overhead", set())
     if get("os") is not None:
         errors += system_mistakes(spec, path)
+    return errors + _variable_file_mistakes(spec, path)
+
+
+def _variable_file_mistakes(spec: Object, path: str) -> Errors:
+    """Files that variables come from must be in a volume that is made for the Pod (emptyDir)."""
+    errors: Errors = []
+    volumes: dict[str, Object] | None = None
+    for container, at in each_container(spec, path):
+        for i, variable in enumerate(container.get("env") or ()):
+            file = (variable.get("valueFrom") or {}).get("fileKeyRef")
+            if file is None:
+                continue
+            if volumes is None:
+                volumes = {volume.get("name", ""): volume for volume in spec.get("volumes") or ()}
+            field, name = f"{at}.env[{i}].valueFrom.fileKeyRef.volumeName", file.get("volumeName", "")
+            if name not in volumes:
+                errors.append(not_found(field, name))
+            elif volumes[name].get("emptyDir") is None:
+                errors.append(invalid(field, name, "referenced volume must be of type emptyDir"))
     return errors
 
 

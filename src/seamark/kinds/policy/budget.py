@@ -11,6 +11,7 @@ from seamark.kinds.kind import Column
 from seamark.kinds.language import go_names
 from seamark.kinds.resource import POD_DISRUPTION_BUDGETS
 from seamark.kinds.subresource import status_of
+from seamark.kinds.values.conditions import conditions_mistakes
 from seamark.kinds.values.fields import Errors, invalid, not_supported
 from seamark.kinds.values.label_selector import label_selector_mistakes, printed
 from seamark.kinds.values.metadata import path_segment
@@ -57,7 +58,8 @@ class BudgetKind(CountedKind):
 
     def validate_status(self, obj: Object, old: Object) -> Errors:
         status = obj["status"]
-        return [error for field in _COUNTS for error in not_negative(status.get(field, 0), f"status.{field}")]
+        errors = conditions_mistakes(status.get("conditions") or (), "status.conditions")
+        return errors + [error for field in _COUNTS for error in not_negative(status.get(field, 0), f"status.{field}")]
 
     def row(self, obj: Object, now: float) -> Sequence[Any]:
         meta, spec = obj["metadata"], obj.get("spec") or {}

@@ -7,6 +7,7 @@ from typing import Any
 
 from seamark.errors import Object
 from seamark.kinds.kind import Column, Kind
+from seamark.kinds.language import go_names
 from seamark.kinds.pod.resources import name_mistakes, quantity_mistakes
 from seamark.kinds.resource import RESOURCE_QUOTAS
 from seamark.kinds.subresource import status_of
@@ -35,7 +36,7 @@ SCOPES = {
 _CONFLICTING = ({"BestEffort", "NotBestEffort"}, {"Terminating", "NotTerminating"})
 _ONLY_EXISTS = ("BestEffort", "NotBestEffort", "Terminating", "NotTerminating", "CrossNamespacePodAffinity")
 _EXISTS = (
-    "must be 'Exist' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, "
+    "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, "
     "ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity"
 )
 
@@ -58,7 +59,7 @@ class QuotaKind(Kind):
         if scopes := spec.get("scopes"):
             errors += _scope_mistakes(scopes, hard)
         if selector := spec.get("scopeSelector"):
-            errors += _selector_mistakes(selector, hard)
+            errors += _selector_mistakes(selector, hard, spec.get("scopes"))
         return errors
 
     def prepare_update(self, obj: Object, old: Object) -> None:
@@ -125,7 +126,7 @@ def _scope_mistakes(scopes: list[str], hard: dict[str, str]) -> Errors:
     return [invalid("spec.scopes", scopes, sentence) for sentence in wrong]
 
 
-def _selector_mistakes(selector: Object, hard: dict[str, str]) -> Errors:
+def _selector_mistakes(selector: Object, hard: dict[str, str], scopes: list[str] | None) -> Errors:
     path, errors = "spec.scopeSelector.matchExpressions", Errors()
     listed = selector.get("matchExpressions") or ()
     seen: set[str] = set()
@@ -137,7 +138,7 @@ def _selector_mistakes(selector: Object, hard: dict[str, str]) -> Errors:
             errors.append(invalid(f"{path}.scopeName", scope, "unsupported scope"))
         if scope not in seen and not misapplied and _misapplied(scope, hard):
             misapplied = True  # once: the message shows the whole selector
-            errors.append(invalid(path, selector, "unsupported scope applied to resource"))
+            errors.append(invalid(path, go_names.SCOPE_SELECTOR(selector), "unsupported scope applied to resource"))
         seen.add(scope)
         if scope in _ONLY_EXISTS and operator != "Exists":
             errors.append(invalid(f"{path}.operator", operator, _EXISTS))
@@ -151,8 +152,8 @@ def _selector_mistakes(selector: Object, hard: dict[str, str]) -> Errors:
                 errors.append(invalid(f"{path}.values", values, sentence))
         else:
             errors.append(invalid(f"{path}.operator", operator, "not a valid selector operator"))
-    scopes = {expression.get("scopeName", "") for expression in listed}
-    return errors + [invalid(path, selector, "conflicting scopes") for pair in _CONFLICTING if pair <= scopes]
+    # Kubernetes shows the list of scopes, which has nothing to do with this mistake.
+    return errors + [invalid(path, scopes, "conflicting scopes") for pair in _CONFLICTING if pair <= seen]
 
 
 RESOURCE_QUOTA = QuotaKind()

@@ -19,6 +19,7 @@ from seamark.kinds.resource import (
     VALIDATING_POLICY_BINDINGS,
 )
 from seamark.kinds.subresource import status_of
+from seamark.kinds.values.conditions import conditions_mistakes
 from seamark.kinds.values.fields import Errors, duplicate, forbidden, invalid, not_supported, repeated, required
 from seamark.kinds.values.label_selector import label_selector_mistakes
 from seamark.kinds.values.metadata import dns_subdomain
@@ -96,6 +97,14 @@ class ValidatingPolicyKind(_PolicyKind):
         Column("Age"),
     )
     new_status: ClassVar[Object | None] = {}
+
+    def validate_status(self, obj: Object, old: Object) -> Errors:
+        status, path = obj.get("status") or {}, "status.typeChecking.expressionWarnings"
+        errors: Errors = []
+        for i, warning in enumerate((status.get("typeChecking") or {}).get("expressionWarnings") or ()):
+            errors += [required(f"{path}[{i}].{field}") for field in ("warning", "fieldRef") if not warning.get(field)]
+        return errors + conditions_mistakes(status.get("conditions") or (), "status.conditions")
+
     listed: ClassVar[str] = "validations"
 
     def deeds_mistakes(self, spec: Object) -> Errors:

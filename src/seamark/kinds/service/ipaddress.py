@@ -8,6 +8,7 @@ from uuid import uuid4
 
 from seamark.errors import Object
 from seamark.kinds.kind import Column, Kind
+from seamark.kinds.language import go_names
 from seamark.kinds.resource import IP_ADDRESSES
 from seamark.kinds.values.addresses import canonical_ip_mistakes, family
 from seamark.kinds.values.fields import Errors, immutable, invalid, required
@@ -35,7 +36,7 @@ class IPAddressKind(Kind):
 
     def validate_update(self, obj: Object, old: Object) -> Errors:
         parent, before = (obj.get("spec") or {}).get("parentRef"), (old.get("spec") or {}).get("parentRef")
-        return [] if parent == before else [immutable(_PARENT, parent)]
+        return [] if parent == before else [immutable(_PARENT, go_names.PARENT_REFERENCE(parent))]
 
     def row(self, obj: Object, now: float) -> Sequence[Any]:
         meta, parent = obj["metadata"], (obj.get("spec") or {}).get("parentRef")

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from seamark.errors import Object
 from seamark.kinds.counted import keep_status, reset_status
 from seamark.kinds.kind import Column, Kind
+from seamark.kinds.language import go_names
 from seamark.kinds.resource import CSI_NODES
 from seamark.kinds.storage.volume_sources import driver_name_mistakes
 from seamark.kinds.values.fields import Errors, duplicate, immutable, invalid, repeated, required
@@ -57,7 +58,7 @@ class CSINodeKind(Kind):
         for driver in _drivers(obj):
             was = before.get(driver.get("name"))
             if was is not None and {**was, "allocatable": None} != {**driver, "allocatable": None}:
-                errors.append(immutable("CSINodeDriver", driver))
+                errors.append(immutable("spec.drivers", go_names.CSI_NODE_DRIVER({**driver, "allocatable": None})))
         return errors
 
     def row(self, obj: Object, now: float) -> Sequence[Any]:
@@ -71,15 +72,14 @@ def _drivers(obj: Object) -> list[Object]:
 
 def _topology_mistakes(keys: list[str], at: str) -> Errors:
     errors: Errors = []
-    wrong: dict[str, None] = {}  # once each: the message shows all keys
     again = set(repeated(keys))
     for i, key in enumerate(keys):
         if not key:
             errors.append(required(at))
         if i in again:
             errors.append(duplicate(at, key))
-        wrong.update(dict.fromkeys(qualified_name(key)))
-    return errors + [invalid(at, keys, sentence) for sentence in wrong]
+        errors += [invalid(at, key, sentence) for sentence in qualified_name(key)]
+    return errors
 
 
 CSI_NODE = CSINodeKind()

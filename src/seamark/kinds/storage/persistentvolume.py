@@ -16,12 +16,7 @@ from seamark.kinds.pod.scheduling import node_selector_mistakes
 from seamark.kinds.pod.warnings import DEPRECATED_VOLUMES, node_term_warnings
 from seamark.kinds.resource import PERSISTENT_VOLUMES
 from seamark.kinds.storage.claim_spec import VOLUME_MODES, access_mode_mistakes
-from seamark.kinds.storage.persistentvolumeclaim import (
-    attributes_mistakes,
-    class_annotation_warnings,
-    class_of,
-    modes_cell,
-)
+from seamark.kinds.storage.persistentvolumeclaim import class_annotation_warnings, class_of, modes_cell
 from seamark.kinds.storage.volume_sources import SOURCES, source_mistakes
 from seamark.kinds.subresource import status_of
 from seamark.kinds.values.differences import difference
@@ -95,7 +90,10 @@ class PersistentVolumeKind(Kind):
         if before.get("nodeAffinity") not in (None, spec.get("nodeAffinity")):
             shown = go_names.VOLUME_NODE_AFFINITY(spec.get("nodeAffinity"))
             errors.append(immutable("nodeAffinity", shown))
-        return errors + attributes_mistakes(spec, before)
+        chosen = "volumeAttributesClassName"
+        if before.get(chosen) is not None and spec.get(chosen) is None:
+            errors.append(forbidden(f"spec.{chosen}", "update from non-nil value to nil is forbidden"))
+        return errors
 
     def warnings(self, obj: Object, old: Object | None) -> list[str]:
         spec = obj["spec"]

@@ -9,12 +9,14 @@ from seamark.errors import Object
 from seamark.kinds.counted import keep_status
 from seamark.kinds.kind import Column, Kind
 from seamark.kinds.pod.defaults import default_claim
+from seamark.kinds.pod.resources import is_native
 from seamark.kinds.pod.warnings import fraction_warnings
 from seamark.kinds.resource import PERSISTENT_VOLUME_CLAIMS
 from seamark.kinds.storage.claim_spec import claim_mistakes
 from seamark.kinds.subresource import status_of
 from seamark.kinds.values.differences import difference
-from seamark.kinds.values.fields import Errors, forbidden, immutable, invalid
+from seamark.kinds.values.fields import Errors, forbidden, immutable, invalid, not_supported
+from seamark.kinds.values.metadata import qualified_name
 from seamark.kinds.values.quantity import amount
 from seamark.kinds.values.times import age
 
@@ -24,6 +26,14 @@ _SHORT_MODES = {"ReadWriteOnce": "RWO", "ReadOnlyMany": "ROX", "ReadWriteMany": 
 _PLAIN_SOURCES = (("", "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSnapshot"))
 _FIXED = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
 _ATTRIBUTES = "volumeAttributesClassName"
+_CURRENT = "currentVolumeAttributesClassName"
+_RESIZING = (
+    "ControllerResizeInProgress",
+    "ControllerResizeInfeasible",
+    "NodeResizeInProgress",
+    "NodeResizeInfeasible",
+    "NodeResizePending",
+)
 
 
 class PersistentVolumeClaimKind(Kind):
@@ -66,12 +76,17 @@ class PersistentVolumeClaimKind(Kind):
         return claim_mistakes(obj["spec"], "spec", any_group=_has_source(old["spec"])) + _change_mistakes(obj, old)
 
     def validate_status(self, obj: Object, old: Object) -> Errors:
-        capacity = obj["status"].get("capacity") or {}
-        return [
-            invalid(f"status.capacity[{name}]", int(amount(quantity)), "must be a valid resource quantity")
-            for name, quantity in capacity.items()
-            if amount(quantity) < 0
-        ]
+        status = obj["status"]
+        errors = _negative(status.get("capacity") or {}, "status.capacity")
+        path = "status.allocatedResourceStatuses"
+        for name, resizing in (status.get("allocatedResourceStatuses") or {}).items():
+            errors += _name_mistakes(name, path)
+            if resizing not in _RESIZING:
+                errors.append(not_supported(path, name, _RESIZING))
+        path = "status.allocatedResources"
+        for name, quantity in (status.get("allocatedResources") or {}).items():
+            errors += _name_mistakes(name, path) or _negative({name: quantity}, path)
+        return errors
 
     def warnings(self, obj: Object, old: Object | None) -> list[str]:
         fractions = fraction_warnings(_requests(obj["spec"]), "spec.resources.requests", ("storage",))
@@ -147,16 +162,18 @@ def _change_mistakes(obj: Object, old: Object) -> Errors:
     upgraded = bool(annotated) and "storageClassName" not in before and spec.get("storageClassName") == annotated
     if annotation != annotated and not (upgraded and not annotation):
         errors.append(immutable(f"metadata.annotations.{CLASS_ANNOTATION}", annotation))
-    allowed = {_ATTRIBUTES: before.get(_ATTRIBUTES)}
+    bound = obj["status"].get("phase") == "Bound"
+    allowed: Object = {}
     if not before.get("volumeName"):
         allowed["volumeName"] = spec.get("volumeName")
     if upgraded or (not annotated and "storageClassName" not in before):
         allowed["storageClassName"] = spec.get("storageClassName")
     after_requests, requests = _requests(spec), _requests(before)
     kept, was = dict(spec), {**before, **{field: value for field, value in allowed.items() if value is not None}}
-    kept.pop(_ATTRIBUTES, None)
-    was.pop(_ATTRIBUTES, None)
-    if obj["status"].get("phase") == "Bound" and after_requests:
+    if bound:
+        kept.pop(_ATTRIBUTES, None)
+        was.pop(_ATTRIBUTES, None)
+    if bound and after_requests:
         kept["resources"] = {**kept["resources"], "requests": {**after_requests, "storage": requests.get("storage")}}
     if kept != was:
         errors.append(forbidden("spec", f"{_FIXED}\n{difference(was, kept)}"))
@@ -165,15 +182,32 @@ def _change_mistakes(obj: Object, old: Object) -> Errors:
         errors.append(forbidden("spec.resources.requests.storage", "field can not be less than status.capacity"))
     if spec.get("volumeMode") != before.get("volumeMode"):
         errors.append(immutable("volumeMode", spec.get("volumeMode")))
-    return errors + attributes_mistakes(spec, before)
+    if old["status"].get(_CURRENT) is not None and spec.get(_ATTRIBUTES) != before.get(_ATTRIBUTES):
+        errors += _attributes_mistakes(spec.get(_ATTRIBUTES))
+    return errors
 
 
-def attributes_mistakes(spec: Object, before: Object) -> Errors:
-    """A class of volume attributes may be exchanged, but not taken back."""
-    if before.get(_ATTRIBUTES) is None or spec.get(_ATTRIBUTES):
+def _attributes_mistakes(chosen: str | None) -> Errors:
+    """A class of volume attributes that is in force may be exchanged, but not taken back."""
+    if chosen:
         return []
-    what = "nil" if spec.get(_ATTRIBUTES) is None else "an empty string"
-    return [forbidden(f"spec.{_ATTRIBUTES}", f"update from non-nil value to {what} is forbidden")]
+    what = "nil" if chosen is None else "empty string"
+    return [forbidden(f"spec.{_ATTRIBUTES}", f"update to {what} is forbidden when status.{_CURRENT} is not nil")]
+
+
+def _negative(quantities: dict[str, str], path: str) -> Errors:
+    return [
+        invalid(f"{path}[{name}]", int(amount(quantity)), "must be a valid resource quantity")
+        for name, quantity in quantities.items()
+        if amount(quantity) < 0
+    ]
+
+
+def _name_mistakes(name: str, path: str) -> Errors:
+    """Of the resources that Kubernetes names itself, a claim has storage only."""
+    if sentences := qualified_name(name):
+        return [invalid(path, name, sentence) for sentence in sentences]
+    return [not_supported(path, name, ("storage",))] if is_native(name) and name != "storage" else []
 
 
 def _requests(spec: Object) -> dict[str, str]:

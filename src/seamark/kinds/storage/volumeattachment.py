@@ -73,7 +73,11 @@ class VolumeAttachmentKind(Kind):
             errors.append(too_long("status.attachmentMetadata", _LARGEST_METADATA))
         for field in ("attachError", "detachError"):
             if len(((status.get(field) or {}).get("message") or "").encode()) > _LONGEST_MESSAGE:
-                errors.append(too_long(f"status.{field}.message", _LONGEST_MESSAGE))
+                # Kubernetes names the limit of the metadata.
+                errors.append(too_long(f"status.{field}.message", _LARGEST_METADATA))
+            if (code := (status.get(field) or {}).get("errorCode") or 0) < 0:
+                sentence = "must be between 0 and 2147483647, inclusive"
+                errors.append(invalid(f"status.{field}.errorCode", code, sentence))
         return errors
 
     def row(self, obj: Object, now: float) -> Sequence[Any]:
