@@ -57,7 +57,10 @@ def main(arguments: list[str]) -> int:
 
 def _write(store: Path, directory: Path, folder: Path) -> archive.Contents:
     from seamark.store.sqlite import upkeep
+    from seamark.store.sqlite.acknowledged import lost
 
+    if (loss := lost(store)) is not None:
+        raise Failure(f"no backup was written: {loss}; see `seamark fsck`")
     members = folder / "members"
     members.mkdir(mode=0o700)
     revision = upkeep.copy(store, members / archive.STORE)

@@ -6,6 +6,8 @@ How a commit runs: ``writer`` collects the transactions of one turn of the event
 
 - ``engine``: implements the ``Store`` protocol and runs checkpoints
 - ``file``: opens the file: lock, format, migrations
+- ``opened``: the files of an open store, together
+- ``acknowledged``: a record beside the file, by which missing writes are noticed
 - ``log``: every SQL statement about keys and history
 - ``group``: decides which transactions of a group succeed (pure)
 - ``writer``: group commit

@@ -15,7 +15,8 @@ import msgspec
 
 from seamark.store.protocol import StoreError
 from seamark.store.sqlite import log
-from seamark.store.sqlite.file import APPLICATION_ID, MIGRATIONS, translate
+from seamark.store.sqlite.acknowledged import Loss, log_of, lost, record_of
+from seamark.store.sqlite.file import APPLICATION_ID, MIGRATIONS, FileLock, prepare, translate
 from seamark.store.sqlite.group import POSITION_BITS, first_row
 
 # A restored store continues this many revisions later.  Clients may know newer revisions than the copy has; none of
@@ -53,10 +54,13 @@ def copy(source: Path, target: Path) -> int:
         return log.revision(writing)
 
 
-def renew(path: Path) -> int:
-    """Make a copy fit to be served again: all its past is closed, and new revisions begin far from the old ones."""
+def renew(path: Path, *, acknowledged: int = 0) -> int:
+    """Make a copy fit to be served again: all its past is closed, and new revisions begin far from the old ones.
+
+    ``acknowledged`` is a revision that clients may know, if it is later than those of the copy.
+    """
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        revision = log.revision(connection) + RESTORE_GAP
+        revision = max(log.revision(connection), acknowledged) + RESTORE_GAP
         before = log.latest(connection, MARK)
         with log.transaction(connection):
             connection.execute(
@@ -67,11 +71,35 @@ def renew(path: Path) -> int:
         return revision
 
 
+def accept_loss(path: Path) -> Loss | None:
+    """Go on without the acknowledged writes that are missing; returns which those are, None if none is.
+
+    A log that belongs to another file is put aside.
+    """
+    lock = FileLock(path)
+    try:
+        loss = lost(path)
+        if loss is not None:
+            if loss.foreign_log:
+                log_of(path).rename(f"{log_of(path)}.aside")
+                Path(f"{path}-shm").unlink(missing_ok=True)
+            prepare(path)
+            renew(path, acknowledged=loss.acknowledged)
+            record_of(path).unlink()  # the next start begins another
+        return loss
+    finally:
+        lock.release()
+
+
 # --- checking --------------------------------------------------------------------------------------
 
 
 def faults(path: Path) -> Iterator[str]:
     """What is wrong with a store, a sentence each; nothing if it is sound."""
+    if (loss := lost(path)) is not None:
+        yield str(loss)
+        if not loss.found:
+            return  # there is nothing else to look at
     with _reading(path) as connection:
         for (line,) in connection.execute(f"PRAGMA integrity_check({SHOWN})"):
             if line != "ok":
