@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import stat
@@ -51,6 +52,17 @@ def test_wide_ones_are_narrowed_and_told(tmp_path: Path, caplog: pytest.LogCaptu
     (tmp_path / "d").mkdir(0o777)
     make_private_directory(tmp_path / "d")
     assert mode(tmp_path / "d") == 0o755
+
+
+def test_wide_ones_can_be_read_where_nothing_can_be_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a").touch(0o644)
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(os, "chmod", refuse)
+    os.close(open_private(tmp_path / "a", os.O_RDONLY))
+    check_private(tmp_path / "a")
 
 
 def test_links_are_not_followed(tmp_path: Path) -> None:

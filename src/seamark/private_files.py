@@ -70,8 +70,13 @@ def _check(path: Path, found: os.stat_result, what: int | Path) -> None:
     if found.st_uid not in (0, os.geteuid(), path.parent.stat().st_uid):
         raise OSError(errno.EPERM, f"{path.name} belongs to another user")
     if found.st_mode & OTHERS and found.st_uid == os.geteuid():
-        logger.warning("%s had mode %04o; now only its owner may read it", path, stat.S_IMODE(found.st_mode))
-        os.chmod(what, MODE)
+        try:
+            os.chmod(what, MODE)
+        except OSError as error:
+            if error.errno != errno.EROFS:  # there the mode must stay, and a reader may read
+                raise
+        else:
+            logger.warning("%s had mode %04o; now only its owner may read it", path, stat.S_IMODE(found.st_mode))
 
 
 def open_log(path: str, flags: int) -> int:

@@ -14,6 +14,7 @@ How a commit runs: ``writer`` collects the transactions of one turn of the event
 - ``reader``: read-only connections
 - ``worker``: the thread behind a writer or reader
 - ``feed``: watches: the log from a past revision, then live changes
+- ``outside``: reads the file from outside, also where only reading is allowed
 - ``upkeep``: the file from outside: copies for backups, and a check of its contents
 """
 

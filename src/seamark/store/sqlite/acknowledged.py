@@ -15,13 +15,15 @@ import contextlib
 import mmap
 import os
 import sqlite3
-from contextlib import closing
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import NamedTuple
 
 from seamark.private_files import open_private
 from seamark.store.protocol import StoreError
 from seamark.store.sqlite import log
+from seamark.store.sqlite.outside import has_log, log_of, reading, reading_without_log
 
 WORD_BYTES = 8
 WORDS = 3
@@ -31,11 +33,6 @@ HIGHEST_REVISION = 1 << 46  # a larger number is no revision, but damage
 
 def record_of(path: Path) -> Path:
     return Path(f"{path}.acknowledged")
-
-
-def log_of(path: Path) -> Path:
-    """SQLite's write-ahead log."""
-    return Path(f"{path}-wal")
 
 
 class Known(NamedTuple):
@@ -106,13 +103,13 @@ class Loss(NamedTuple):
 
     def __str__(self) -> str:
         missing = f"revisions {self.found + 1} to {self.acknowledged} were acknowledged and are missing"
-        beside = log_of(self.path)
         if not self.found:
             return f"{self.path} holds nothing: revisions to {self.acknowledged} were acknowledged and are missing"
         if self.foreign_log:
             return f"{self.path} is older than the write-ahead log beside it: {missing} or do not fit"
-        reason = "damaged or cut off" if _size(beside) else "gone or empty"
-        return f"{self.path} ends too early: {missing}; {beside.name} is {reason}, or {self.path.name} is an older one"
+        state = "damaged or cut off" if has_log(self.path) else "gone or empty"
+        names = log_of(self.path).name, self.path.name
+        return f"{self.path} ends too early: {missing}; {names[0]} is {state}, or {names[1]} is an older one"
 
 
 def lost(path: Path) -> Loss | None:
@@ -124,13 +121,13 @@ def lost(path: Path) -> Loss | None:
     if not before.acknowledged:
         return None
     with contextlib.suppress(sqlite3.Error):
-        has_log = _size(log_of(path)) > 0
+        logged = has_log(path)
         alone = 0
-        if before.moved or not has_log:
-            alone = _revision(path, "immutable=1")  # that is, without the log
+        if before.moved or not logged:
+            alone = _revision(path, reading_without_log)
             if alone < before.moved and known(path).moved == before.moved:
-                return Loss(path, alone, before.acknowledged, foreign_log=has_log and alone > 0)
-        found = _revision(path, "mode=ro") if has_log else alone
+                return Loss(path, alone, before.acknowledged, foreign_log=logged and alone > 0)
+        found = _revision(path, reading) if logged else alone
         if found < before.acknowledged:
             return Loss(path, found, before.acknowledged, foreign_log=False)
     return None
@@ -145,17 +142,10 @@ def refuse_loss(path: Path) -> None:
         )
 
 
-def _revision(path: Path, how: str) -> int:
+def _revision(path: Path, opened: Callable[[Path], AbstractContextManager[sqlite3.Connection]]) -> int:
     """The last revision in the file; 0 if it is missing or empty."""
-    if not _size(path):
+    if not path.exists() or not path.stat().st_size:
         return 0
-    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?{how}", uri=True, isolation_level=None)) as connection:
+    with opened(path) as connection:
         (there,) = connection.execute("SELECT count(*) FROM sqlite_schema WHERE name = 'log'").fetchone()
         return log.revision(connection) if there else 0
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except FileNotFoundError:
-        return 0

@@ -17,8 +17,9 @@ from pathlib import Path
 
 from seamark.store.protocol import StoreError, Unavailable
 from seamark.store.sqlite import log
-from seamark.store.sqlite.acknowledged import Record, log_of, refuse_loss
+from seamark.store.sqlite.acknowledged import Record, refuse_loss
 from seamark.store.sqlite.file import READER_CACHE, WRITER_CACHE, FileLock, connect, prepare, translate
+from seamark.store.sqlite.outside import log_of
 
 logger = logging.getLogger(__name__)
 

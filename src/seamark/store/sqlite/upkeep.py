@@ -15,9 +15,10 @@ import msgspec
 
 from seamark.store.protocol import StoreError
 from seamark.store.sqlite import log
-from seamark.store.sqlite.acknowledged import Loss, log_of, lost, record_of
+from seamark.store.sqlite.acknowledged import Loss, lost, record_of
 from seamark.store.sqlite.file import APPLICATION_ID, MIGRATIONS, FileLock, prepare, translate
 from seamark.store.sqlite.group import POSITION_BITS, first_row
+from seamark.store.sqlite.outside import log_of, reading
 
 # A restored store continues this many revisions later.  Clients may know newer revisions than the copy has; none of
 # them may be given to another write, or a watch would resume in the middle of another history.
@@ -33,7 +34,7 @@ def _reading(path: Path) -> Iterator[sqlite3.Connection]:
     if not path.is_file():
         raise StoreError(f"there is no store at {path}")
     try:
-        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)) as opened:
+        with reading(path) as opened:
             (application,) = opened.execute("PRAGMA application_id").fetchone()
             (version,) = opened.execute("PRAGMA user_version").fetchone()
             if application != APPLICATION_ID:
@@ -47,8 +48,8 @@ def _reading(path: Path) -> Iterator[sqlite3.Connection]:
 
 def copy(source: Path, target: Path) -> int:
     """Write the store as it is at one moment to a new file; returns its revision."""
-    with _reading(source) as reading, closing(sqlite3.connect(target, isolation_level=None)) as writing:
-        reading.backup(writing)
+    with _reading(source) as read, closing(sqlite3.connect(target, isolation_level=None)) as writing:
+        read.backup(writing)
         # One file without a log beside it is easier to keep.
         writing.execute("PRAGMA journal_mode = DELETE")
         return log.revision(writing)
