@@ -88,6 +88,19 @@ def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
         open_private(tmp_path / "folder", CREATE)
 
 
+def test_a_log_that_is_a_pipe_needs_a_reader(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OSError, match="it is a pipe that no process reads"):
+        open_log(str(tmp_path / "pipe"), os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    writer = open_log(str(tmp_path / "pipe"), os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    assert os.get_blocking(writer)
+    os.write(writer, b"line\n")
+    assert os.read(reader, 100) == b"line\n"
+    os.close(writer)
+    os.close(reader)
+
+
 @ROOT
 def test_another_users_files_are_refused(tmp_path: Path) -> None:
     (tmp_path / "a").touch()

@@ -82,7 +82,7 @@ def _check(path: Path, found: os.stat_result, what: int | Path) -> None:
 def open_log(path: str, flags: int) -> int:
     """Open a log file, as an ``opener`` for :func:`open`: a new one is private, an old one keeps the mode it has.
 
-    It may be a device, or a symbolic link, unless another user made that.
+    It may be a device, a pipe that a process reads, or a symbolic link, unless another user made that.
     """
     try:
         found = os.lstat(path)
@@ -91,4 +91,11 @@ def open_log(path: str, flags: int) -> int:
     else:
         if stat.S_ISLNK(found.st_mode) and found.st_uid not in (0, os.geteuid()):
             raise OSError(errno.EPERM, "it is a symbolic link that belongs to another user")
-    return os.open(path, flags | os.O_CLOEXEC, MODE)
+    try:
+        descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK, MODE)  # a pipe would wait for a reader
+    except OSError as error:
+        if error.errno == errno.ENXIO:
+            raise OSError(error.errno, "it is a pipe that no process reads, or a socket") from error
+        raise
+    os.set_blocking(descriptor, True)
+    return descriptor
