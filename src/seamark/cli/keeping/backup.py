@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
-import tempfile
 from pathlib import Path
 
 from seamark.cli.data_dir import add_data_dir_option, data_dir_of
@@ -15,6 +14,7 @@ from seamark.cli.keeping.stores import add_store_option, store_file
 from seamark.cli.parsing import verb_parser
 from seamark.cli.terminal import Progress
 from seamark.store.protocol import StoreError
+from seamark.temporary import TemporaryFolder
 
 EXAMPLES = """\
 seamark backup monday.tar
@@ -43,10 +43,10 @@ def main(arguments: list[str]) -> int:
     store = store_file(directory, options.store)
     try:
         # Beside the target, so that moving it into place is one step.
-        with tempfile.TemporaryDirectory(dir=file.absolute().parent, prefix=".seamark-backup-") as folder:
+        with TemporaryFolder(".seamark-backup-", within=file.absolute().parent) as folder:
             with Progress("copying the store …"):
-                contents = _write(store, directory, Path(folder))
-            os.link(Path(folder) / "backup", file)  # fails if another process has made that file meanwhile
+                contents = _write(store, directory, folder.path)
+            os.link(folder.path / "backup", file)  # fails if another process has made that file meanwhile
     except StoreError as error:
         raise Failure(str(error)) from error
     except OSError as error:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import tempfile
 from pathlib import Path
 
 from seamark.cli.data_dir import add_data_dir_option, data_dir_of, running_in
@@ -12,6 +11,7 @@ from seamark.cli.keeping import archive
 from seamark.cli.parsing import verb_parser
 from seamark.cli.terminal import Progress
 from seamark.store.protocol import StoreError
+from seamark.temporary import TemporaryFolder
 
 EXAMPLES = """\
 seamark restore monday.tar --data-dir ./data && seamark up --data-dir ./data
@@ -41,8 +41,8 @@ def main(arguments: list[str]) -> int:
         raise Failure(f"{directory} is not empty; restore into another --data-dir, or move it away")
     try:
         directory.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=directory.parent, prefix=".seamark-restore-") as folder:
-            made = Path(folder) / "data"
+        with TemporaryFolder(".seamark-restore-", within=directory.parent) as folder:
+            made = folder.path / "data"
             made.mkdir(mode=0o700)
             with Progress("checking the backup …"):
                 contents = archive.unpack(file, made)

@@ -8,9 +8,7 @@ from __future__ import annotations
 import errno
 import logging
 import os
-import shutil
 import sqlite3
-import tempfile
 import time
 from contextlib import closing
 from pathlib import Path
@@ -20,6 +18,7 @@ from seamark.store.sqlite import log
 from seamark.store.sqlite.acknowledged import Record, refuse_loss
 from seamark.store.sqlite.file import READER_CACHE, WRITER_CACHE, FileLock, connect, prepare, translate
 from seamark.store.sqlite.outside import log_of
+from seamark.temporary import TemporaryFolder
 
 logger = logging.getLogger(__name__)
 
@@ -31,8 +30,8 @@ class OpenedFiles:
     """An open store.  With ``path`` None it is temporary, and :meth:`close` deletes it."""
 
     def __init__(self, path: str | Path | None, *, durable: bool) -> None:
-        self._temporary = tempfile.mkdtemp(prefix="seamark-") if path is None else None
-        self.path = Path(self._temporary or "", "store.db") if path is None else Path(path)
+        self._temporary = _temporary_folder() if path is None else None
+        self.path = Path(path or "") if self._temporary is None else self._temporary.path / "store.db"
         self._lock = FileLock(self.path)
         self._connections: list[sqlite3.Connection] = []
         self._record: Record | None = None
@@ -88,7 +87,7 @@ class OpenedFiles:
             self._record.close()
         self._lock.release()
         if self._temporary is not None:
-            shutil.rmtree(self._temporary)
+            self._temporary.remove()
 
     # --- writing -----------------------------------------------------------------------------------
 
@@ -142,6 +141,13 @@ class OpenedFiles:
             logger.error("%s was removed while it was in use, and cannot be written again: %s", self.path, error)
             return None
         return made
+
+
+def _temporary_folder() -> TemporaryFolder:
+    try:
+        return TemporaryFolder()
+    except OSError as error:
+        raise StoreError(f"cannot make a directory for an ephemeral store: {error.strerror}; see TMPDIR") from error
 
 
 def _is(place: Path, ours: os.stat_result) -> bool:

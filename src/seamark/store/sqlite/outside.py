@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
-import tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
 from seamark.store.protocol import StoreError
 from seamark.store.sqlite.file import PRIMARY_CODE
+from seamark.temporary import TemporaryFolder
 
 WITHOUT_LOG = "immutable=1"
 CANNOT_WRITE = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)
@@ -61,8 +61,8 @@ def _reading_only(path: Path) -> Iterator[sqlite3.Connection]:
             yield connection
         _refuse_changes(path, before)
         return
-    with tempfile.TemporaryDirectory(prefix="seamark-reading-") as folder:
-        copy = Path(folder) / "store.db"
+    with TemporaryFolder() as folder:
+        copy = folder.path / "store.db"
         for source, target in ((path, copy), (log_of(path), log_of(copy))):
             shutil.copyfile(source, target)
         _refuse_changes(path, before)
