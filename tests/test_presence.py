@@ -146,3 +146,8 @@ def test_a_link_in_the_place_of_our_files_is_refused(tmp_path: Path, name: str) 
     with pytest.raises(DirectoryError, match=f"{name} is a symbolic link"), hold(tmp_path):
         pass
     assert victim.read_text() == "precious"
+
+
+def test_a_name_that_is_not_utf8_is_told(tmp_path: Path) -> None:
+    with hold(tmp_path) as held, pytest.raises(DirectoryError, match=r"caf.*: the name is not UTF-8"):
+        held.tell(Presence(os.getpid(), kubeconfig=os.fsdecode(b"caf\xe9")))

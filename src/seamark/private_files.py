@@ -79,6 +79,15 @@ def _check(path: Path, found: os.stat_result, what: int | Path) -> None:
             logger.warning("%s had mode %04o; now only its owner may read it", path, stat.S_IMODE(found.st_mode))
 
 
+def sync_directory(path: Path) -> None:
+    """Make the names in a directory durable: a new file, or one that was renamed."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def open_log(path: str, flags: int) -> int:
     """Open a log file, as an ``opener`` for :func:`open`: a new one is private, an old one keeps the mode it has.
 

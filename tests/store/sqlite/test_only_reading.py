@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from seamark.store.protocol import StoreError, Write
-from seamark.store.sqlite import SqliteStore, outside
+from seamark.store.sqlite import SqliteStore, outside, upkeep
 
 WITHOUT_RIGHTS = ["setpriv", "--bounding-set", "-all", "--inh-caps", "-all"]  # root may write everywhere otherwise
 
@@ -113,3 +114,53 @@ async def test_a_store_that_changes_meanwhile_is_told(
     monkeypatch.setattr(shutil, "copyfile", copy_and_write)
     with pytest.raises(StoreError, match="was written to while it was read; try again"), outside.reading(path):
         os.utime(path, ns=(0, 0))
+
+
+HALF_WRITTEN = """
+import os, sqlite3, sys
+
+connection = sqlite3.connect(sys.argv[1], isolation_level=None)
+connection.execute("PRAGMA cache_size = 1")
+connection.execute("BEGIN")
+for number in range(100):
+    connection.execute("UPDATE log SET value = ? WHERE row = (SELECT max(row) FROM log)", (b"x" * 100_000,))
+    connection.execute("INSERT INTO log SELECT row + 65536, 'k', value, 1, NULL FROM log ORDER BY row DESC LIMIT 1")
+os._exit(0)
+"""
+
+
+async def test_a_file_that_was_half_written_is_read_as_it_was_before(tmp_path: Path) -> None:
+    """A store that is not in write-ahead mode yet, as a first start or a restore leaves it when it is killed."""
+    store = SqliteStore(tmp_path / "store.db", history_seconds=None)
+    await store.open()
+    revision = await store.commit([Write("/core/pods/default/a", b'{"metadata":{"name":"a","namespace":"default"}}')])
+    await store.close()
+    path = tmp_path / "copy.db"
+    assert upkeep.copy(tmp_path / "store.db", path) == revision
+    subprocess.run([sys.executable, "-c", HALF_WRITTEN, str(path)], check=True)
+    assert outside.journal_of(path).exists()
+    assert list(upkeep.faults(path)) == []
+    assert upkeep.copy(path, tmp_path / "again.db") == revision
+    assert outside.journal_of(path).exists()
+
+
+async def test_a_full_disk_does_not_keep_us_from_reading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "store.db"
+    store = SqliteStore(path)
+    await store.open()
+    await store.close()
+    connect = outside._connect
+
+    def cramped(path: Path, how: str) -> sqlite3.Connection:
+        if how == "mode=ro":
+            return sqlite3.connect(path, factory=Cramped)
+        return connect(path, how)
+
+    class Cramped(sqlite3.Connection):
+        def execute(self, *_: object) -> sqlite3.Cursor:  # type: ignore[override]
+            error = sqlite3.OperationalError("disk I/O error")
+            error.sqlite_errorcode = sqlite3.SQLITE_IOERR_SHMSIZE
+            raise error
+
+    monkeypatch.setattr(outside, "_connect", cramped)
+    assert list(upkeep.faults(path)) == []

@@ -6,6 +6,8 @@ that is in use.
 
 from __future__ import annotations
 
+import errno
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -15,7 +17,7 @@ import msgspec
 
 from seamark.store.protocol import StoreError
 from seamark.store.sqlite import log
-from seamark.store.sqlite.acknowledged import Loss, lost, record_of
+from seamark.store.sqlite.acknowledged import Loss, Record, lost
 from seamark.store.sqlite.file import APPLICATION_ID, MIGRATIONS, FileLock, prepare, translate
 from seamark.store.sqlite.group import POSITION_BITS, first_row
 from seamark.store.sqlite.outside import log_of, reading
@@ -47,9 +49,14 @@ def _reading(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def copy(source: Path, target: Path) -> int:
-    """Write the store as it is at one moment to a new file; returns its revision."""
+    """Write the store as it is at one moment to a new file; returns its revision.  OSError: the disk is full."""
     with _reading(source) as read, closing(sqlite3.connect(target, isolation_level=None)) as writing:
-        read.backup(writing)
+        try:
+            read.backup(writing)
+        except sqlite3.Error as error:
+            if error.sqlite_errorcode == sqlite3.SQLITE_FULL:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(target)) from error
+            raise
         # One file without a log beside it is easier to keep.
         writing.execute("PRAGMA journal_mode = DELETE")
         return log.revision(writing)
@@ -69,7 +76,10 @@ def renew(path: Path, *, acknowledged: int = 0) -> int:
                 (first_row(revision), MARK, b"{}", before.created or revision, before.row or None),
             )
             connection.execute("UPDATE state SET compacted = ?", (revision,))
-        return revision
+    record = Record(path)
+    record.acknowledge(revision)
+    record.close()
+    return revision
 
 
 def accept_loss(path: Path) -> Loss | None:
@@ -86,7 +96,6 @@ def accept_loss(path: Path) -> Loss | None:
                 Path(f"{path}-shm").unlink(missing_ok=True)
             prepare(path)
             renew(path, acknowledged=loss.acknowledged)
-            record_of(path).unlink()  # the next start begins another
         return loss
     finally:
         lock.release()
