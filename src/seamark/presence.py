@@ -175,7 +175,7 @@ def find(directory: Path) -> Presence | None:
         try:
             kind, pid = _answer(fcntl.fcntl(running, fcntl.F_GETLK, _question()))
             if kind != fcntl.F_UNLCK:
-                text = os.pread(running, 1 << 16, 0)
+                text = os.pread(running, os.fstat(running).st_size, 0)
                 break
             if os.path.samestat(os.fstat(running), (directory / RUNNING).stat()):
                 return None
