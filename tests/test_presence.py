@@ -146,3 +146,31 @@ def test_a_link_in_the_place_of_our_files_is_refused(tmp_path: Path, name: str) 
     with pytest.raises(DirectoryError, match=f"{name} is a symbolic link"), hold(tmp_path):
         pass
     assert victim.read_text() == "precious"
+
+
+def test_a_name_that_is_not_utf8_is_told(tmp_path: Path) -> None:
+    with hold(tmp_path) as held, pytest.raises(DirectoryError, match=r"caf.*: the name is not UTF-8"):
+        held.tell(Presence(os.getpid(), kubeconfig=os.fsdecode(b"caf\xe9")))
+
+
+LONG = """
+import os, sys
+from pathlib import Path
+from seamark.presence import Presence, hold
+with hold(Path(sys.argv[1])) as held:
+    held.tell(Presence(os.getpid(), api="https://here", not_served=("203.0.113.1:80: Permission denied",) * 10_000))
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_a_long_account_is_read_whole(tmp_path: Path) -> None:
+    """Thousands of Services whose ports cannot be had, say: the address of the API must still be found."""
+    words = [sys.executable, "-c", LONG, str(tmp_path)]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        found = find(tmp_path)
+        holder.communicate()
+    assert found is not None
+    assert (found.api, len(found.not_served)) == ("https://here", 10_000)

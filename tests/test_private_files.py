@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import stat
@@ -53,6 +54,17 @@ def test_wide_ones_are_narrowed_and_told(tmp_path: Path, caplog: pytest.LogCaptu
     assert mode(tmp_path / "d") == 0o755
 
 
+def test_wide_ones_can_be_read_where_nothing_can_be_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a").touch(0o644)
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(os, "chmod", refuse)
+    os.close(open_private(tmp_path / "a", os.O_RDONLY))
+    check_private(tmp_path / "a")
+
+
 def test_links_are_not_followed(tmp_path: Path) -> None:
     (tmp_path / "victim").write_text("precious")
     (tmp_path / "victim").chmod(0o644)
@@ -74,6 +86,19 @@ def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     with pytest.raises(OSError, match="directory"):
         open_private(tmp_path / "folder", CREATE)
+
+
+def test_a_log_that_is_a_pipe_needs_a_reader(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OSError, match="it is a pipe that no process reads"):
+        open_log(str(tmp_path / "pipe"), os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    writer = open_log(str(tmp_path / "pipe"), os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    assert os.get_blocking(writer)
+    os.write(writer, b"line\n")
+    assert os.read(reader, 100) == b"line\n"
+    os.close(writer)
+    os.close(reader)
 
 
 @ROOT

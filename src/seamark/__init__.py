@@ -25,6 +25,7 @@ The tour, from a request to an answer:
 - ``haste``: how what takes long leaves the event loop
 - ``clock``: the time and timers, so that tests can replace them
 - ``private_files``: files that only their owner may read
+- ``temporary``: directories that go with their process, however it ends
 - ``channel``: questions and answers between processes that work as one
 - ``remembering``: what is remembered of texts that users send: nothing of long ones
 - ``presence``: locks a data directory, and tells which process holds it

@@ -14,7 +14,7 @@ import os
 import struct
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import msgspec
@@ -97,6 +97,8 @@ class Hold:
             self._write(msgspec.json.encode(presence) + b"\n")
         except OSError as error:
             raise _unusable(self._directory, error) from error
+        except UnicodeEncodeError as error:
+            raise DirectoryError(f"cannot use {error.object!r}: the name is not UTF-8") from error
 
     def _write(self, content: bytes) -> None:
         running = open_private(self._directory / NEXT, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
@@ -112,7 +114,8 @@ class Hold:
 
     def end(self) -> None:
         """Nothing runs here any more: empty the file, and release its lock."""
-        os.ftruncate(self._running, 0)
+        with suppress(OSError):  # a disk that has failed: what counts is the lock
+            os.ftruncate(self._running, 0)
         os.close(self._running)
 
 
@@ -172,7 +175,7 @@ def find(directory: Path) -> Presence | None:
         try:
             kind, pid = _answer(fcntl.fcntl(running, fcntl.F_GETLK, _question()))
             if kind != fcntl.F_UNLCK:
-                text = os.pread(running, 1 << 16, 0)
+                text = os.pread(running, os.fstat(running).st_size, 0)
                 break
             if os.path.samestat(os.fstat(running), (directory / RUNNING).stat()):
                 return None

@@ -70,14 +70,28 @@ def _check(path: Path, found: os.stat_result, what: int | Path) -> None:
     if found.st_uid not in (0, os.geteuid(), path.parent.stat().st_uid):
         raise OSError(errno.EPERM, f"{path.name} belongs to another user")
     if found.st_mode & OTHERS and found.st_uid == os.geteuid():
-        logger.warning("%s had mode %04o; now only its owner may read it", path, stat.S_IMODE(found.st_mode))
-        os.chmod(what, MODE)
+        try:
+            os.chmod(what, MODE)
+        except OSError as error:
+            if error.errno != errno.EROFS:  # there the mode must stay, and a reader may read
+                raise
+        else:
+            logger.warning("%s had mode %04o; now only its owner may read it", path, stat.S_IMODE(found.st_mode))
+
+
+def sync_directory(path: Path) -> None:
+    """Make the names in a directory durable: a new file, or one that was renamed."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def open_log(path: str, flags: int) -> int:
     """Open a log file, as an ``opener`` for :func:`open`: a new one is private, an old one keeps the mode it has.
 
-    It may be a device, or a symbolic link, unless another user made that.
+    It may be a device, a pipe that a process reads, or a symbolic link, unless another user made that.
     """
     try:
         found = os.lstat(path)
@@ -86,4 +100,11 @@ def open_log(path: str, flags: int) -> int:
     else:
         if stat.S_ISLNK(found.st_mode) and found.st_uid not in (0, os.geteuid()):
             raise OSError(errno.EPERM, "it is a symbolic link that belongs to another user")
-    return os.open(path, flags | os.O_CLOEXEC, MODE)
+    try:
+        descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK, MODE)  # a pipe would wait for a reader
+    except OSError as error:
+        if error.errno == errno.ENXIO:
+            raise OSError(error.errno, "it is a pipe that no process reads, or a socket") from error
+        raise
+    os.set_blocking(descriptor, True)
+    return descriptor

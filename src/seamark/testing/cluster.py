@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import inspect
 import secrets
-import shutil
-import tempfile
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -22,6 +20,7 @@ from seamark.errors import Object
 from seamark.kinds.kind import Kind
 from seamark.kinds.resource import NAMESPACES, Resource
 from seamark.nodes.simulated import control
+from seamark.temporary import TemporaryFolder
 from seamark.testing import logins
 from seamark.testing.logins import Login, Rules
 from seamark.testing.telling import tell
@@ -66,7 +65,8 @@ class Cluster:
         manifests: Iterable[Manifest] = (),
         parts: Sequence[Component] = EVERYTHING,
     ) -> None:
-        self._folder = Path(tempfile.mkdtemp(prefix="seamark-"))
+        self._temporary = TemporaryFolder()
+        self._folder = self._temporary.path
         self._users = self._folder / "users.csv"
         self._users.touch()
         self._config = settled(
@@ -127,7 +127,7 @@ class Cluster:
     async def _end(self) -> None:
         self._stop.set()
         await self._life
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._temporary.remove()
 
     def __enter__(self) -> Cluster:
         return self.start()

@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -40,9 +38,11 @@ class Early:
     """A cluster for the whole session, and a kubeconfig whose path stays while its content changes."""
 
     def __init__(self, cluster: Cluster) -> None:
+        from seamark.temporary import TemporaryFolder
+
         self.cluster = cluster
-        self._folder = Path(tempfile.mkdtemp(prefix="seamark-"))
-        self.kubeconfig = self._folder / "kubeconfig"
+        self._folder = TemporaryFolder()
+        self.kubeconfig = self._folder.path / "kubeconfig"
         self._before = os.environ.get("KUBECONFIG")
         self.name(cluster)
         os.environ["KUBECONFIG"] = str(self.kubeconfig)
@@ -56,7 +56,7 @@ class Early:
         else:
             os.environ["KUBECONFIG"] = self._before
         self.cluster.stop()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._folder.remove()
 
 
 EARLY = pytest.StashKey[Early]()

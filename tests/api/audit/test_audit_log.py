@@ -182,3 +182,19 @@ def test_a_full_disk_is_counted_and_ends_nothing(caplog: pytest.LogCaptureFixtur
     audit.close()
     assert "seamark_audit_events_lost_total 2" in metrics.text()
     assert caplog.text.count("No space left") == 1
+
+
+def test_a_pipe_that_is_not_read_delays_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "pipe"
+    os.mkfifo(file)
+    metrics = Registry()
+    with open(os.open(file, os.O_RDONLY | os.O_NONBLOCK), "rb") as reader:
+        policy = Policy(API_VERSION, "Policy", (Rule("Metadata"),))
+        audit = AuditLog(file, policy=policy, clock=VirtualClock(), metrics=metrics)
+        while "seamark_audit_events_lost_total 0" in metrics.text():
+            audit.begin(ANN, SCALE, uri=f"/{'x' * 10_000}", address="", agent="")
+        *whole, _ = reader.read().split(b"\n")
+        assert f"seamark_audit_events_total {len(whole)}" in metrics.text()
+        audit.begin(ANN, SCALE, uri="/last", address="", agent="")
+        assert json.loads(reader.read().splitlines()[-1])["requestURI"] == "/last"
+        audit.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sqlite3
 import stat
 from contextlib import closing
@@ -87,6 +88,34 @@ def test_damage_is_told_in_one_line(seamark: Command, tmp_path: Path) -> None:
     assert refused.returncode == 1
     assert "seamark fsck" in refused.stderr
     assert not (tmp_path / "bad.tar").exists()
+
+
+def test_acknowledged_writes_that_are_missing_are_told_and_can_be_given_up(seamark: Command, tmp_path: Path) -> None:
+    with seamark.up("--nodes", "0"):
+        seamark("apply", "-f", "-", stdin=CONFIG_MAP % "lost")
+        version = int(json.loads(seamark("get", "configmap", "lost", "-o", "json"))["metadata"]["resourceVersion"])
+        pid = json.loads(seamark("status", "-o", "json"))["pid"]
+        os.kill(pid, signal.SIGKILL)
+    (seamark.data / "store.db-wal").unlink()
+
+    refused = seamark.run("up", "--detach", "--api-port", "0", "--dns-port", "0")
+    assert (refused.returncode, refused.stderr.count("\n")) == (1, 1), refused.stderr
+    assert "acknowledged" in refused.stderr
+    assert "seamark fsck --accept-loss" in refused.stderr
+    backup = seamark.run("backup", str(tmp_path / "without.tar"))
+    assert (backup.returncode, backup.stderr.count("\n")) == (1, 1), backup.stderr
+    assert not (tmp_path / "without.tar").exists()
+    checked = seamark.run("fsck")
+    assert (checked.returncode, checked.stdout.count("\n")) == (1, 1), checked.stdout
+    assert "were acknowledged and are missing" in checked.stdout
+
+    assert seamark("fsck", "--accept-loss").splitlines()[1].endswith(": sound")
+    with seamark.up("--nodes", "0"):
+        assert names(seamark) == []
+        seamark("apply", "-f", "-", stdin=CONFIG_MAP % "new")
+        new = json.loads(seamark("get", "configmap", "new", "-o", "json"))
+        assert int(new["metadata"]["resourceVersion"]) > version + 1000
+    assert "sound" in seamark("fsck")
 
 
 @pytest.mark.parametrize(("store", "told"), [("etcd://127.0.0.1:2379", "etcdctl"), ("memory:", "in memory")])

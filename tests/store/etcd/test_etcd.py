@@ -8,6 +8,7 @@ import ipaddress
 import uuid
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
@@ -18,7 +19,7 @@ from cryptography.x509.oid import NameOID
 
 from etcd_server import EtcdCluster, binary
 from seamark.store.etcd import EtcdStore, connection, messages
-from seamark.store.etcd.connection import Verdict, judge
+from seamark.store.etcd.connection import EtcdConnection, Verdict, judge
 from seamark.store.opening import open_store
 from seamark.store.protocol import Change, Future, Mismatch, Store, StoreError, Unavailable, Uncertain, Write
 
@@ -117,6 +118,27 @@ async def test_deleting_without_an_expectation_under_contention(store: EtcdStore
 
 
 # --- limits ------------------------------------------------------------------------------------------
+
+
+async def test_no_transaction_only_reads(store: EtcdStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some versions of etcd end themselves if such a one is cancelled."""
+    sent = []
+    call = EtcdConnection.call
+
+    async def recorded(self: EtcdConnection, method: str, request: Any, *, repeatable: bool) -> Any:
+        sent.append((method, request))
+        return await call(self, method, request, repeatable=repeatable)
+
+    monkeypatch.setattr(EtcdConnection, "call", recorded)
+    first = await store.commit([Write("/a", b""), Write("/b", b"")])
+    assert await store.commit([Write("/c", None), Write("/d", None, 0)]) == first
+    assert await store.commit([Write("/a", None), Write("/c", None)]) > first
+    with pytest.raises(Mismatch):
+        await store.commit([Write("/b", None, 0)])
+    await store.read("/", "0")
+    writing = [{each.WhichOneof("request") for each in asked.success} for method, asked in sent if method == "Txn"]
+    assert len(writing) == 2
+    assert all("request_put" in kinds for kinds in writing)
 
 
 async def test_what_etcd_refuses_is_told_in_its_words(store: EtcdStore) -> None:

@@ -694,3 +694,36 @@ async def test_what_sqlite_keeps_in_memory_is_small(tmp_path):
         assert kept == [-4096, -1024, -1024]  # kilobytes
     finally:
         await store.close()
+
+
+EPHEMERAL = """
+import asyncio, os, signal
+from seamark.store.sqlite import SqliteStore
+
+async def main():
+    await SqliteStore(None).open()
+    os.kill(os.getpid(), signal.SIGKILL)
+
+asyncio.run(main())
+"""
+
+
+async def test_an_ephemeral_store_removes_those_of_killed_processes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    for _ in range(2):
+        subprocess.run([sys.executable, "-c", EPHEMERAL], env=environment, check=False)
+        assert len(list(tmp_path.iterdir())) == 1
+    store = SqliteStore(None)
+    await store.open()
+    assert len(list(tmp_path.iterdir())) == 1
+    await store.close()
+    assert not list(tmp_path.iterdir())
+
+
+async def test_an_ephemeral_store_without_a_place_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "missing"))
+    with pytest.raises(StoreError, match=r"cannot make a directory for an ephemeral store: No such file.*TMPDIR"):
+        await SqliteStore(None).open()

@@ -1,8 +1,8 @@
 """The audit log as a file: one event per line, appended.
 
 An event is written before the answer to its request is sent, so the file has everything that a client knows of.  If
-the disk cannot take an event, that is logged and counted, and requests go on: an API that stops with its audit disk
-would be easier to bring down than one without.
+the disk, or the reader of a pipe, cannot take an event, that is logged and counted, and requests go on: an API that
+stops with its audit disk would be easier to bring down than one without.
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ class AuditLog:
         self._cut = False  # the file ends with the beginning of an event
 
     def _opened(self) -> int:
-        return open_log(str(self._file), os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        descriptor = open_log(str(self._file), os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        os.set_blocking(descriptor, False)  # the server does not wait for the reader of a pipe
+        return descriptor
 
     def close(self) -> None:
         os.close(self._descriptor)

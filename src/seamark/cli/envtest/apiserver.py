@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seamark.cli import guarded
 from seamark.cli.envtest.flags import asked
 from seamark.cli.failure import Failure
 from seamark.cli.running.serving import serve
+from seamark.temporary import TemporaryFolder
 
 if TYPE_CHECKING:
     from seamark.daemon import Daemon
@@ -21,9 +19,9 @@ if TYPE_CHECKING:
 def main(arguments: list[str]) -> int:
     from seamark.config import ConfigError, settled
 
-    folder = Path(tempfile.mkdtemp(prefix="seamark-"))
+    folder = TemporaryFolder()
     try:
-        found = asked(arguments, os.environ, folder)
+        found = asked(arguments, os.environ, folder.path)
         if found.passed_over:
             names = ", ".join(f"--{name}" for name in found.passed_over)
             print(f"seamark: these flags of kube-apiserver have no meaning here: {names}", file=sys.stderr)
@@ -35,7 +33,7 @@ def main(arguments: list[str]) -> int:
     except ConfigError as error:
         raise Failure(str(error), 2) from error
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        folder.remove()
     return 0
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import shutil
-import tempfile
 from pathlib import Path
 
 from seamark.cli.data_dir import add_data_dir_option, data_dir_of
@@ -14,7 +14,11 @@ from seamark.cli.keeping import archive
 from seamark.cli.keeping.stores import add_store_option, store_file
 from seamark.cli.parsing import verb_parser
 from seamark.cli.terminal import Progress
+from seamark.private_files import sync_directory
 from seamark.store.protocol import StoreError
+from seamark.temporary import TemporaryFolder
+
+WITHOUT_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)  # file systems that know no hard links
 
 EXAMPLES = """\
 seamark backup monday.tar
@@ -43,10 +47,10 @@ def main(arguments: list[str]) -> int:
     store = store_file(directory, options.store)
     try:
         # Beside the target, so that moving it into place is one step.
-        with tempfile.TemporaryDirectory(dir=file.absolute().parent, prefix=".seamark-backup-") as folder:
+        with TemporaryFolder(".seamark-backup-", within=file.absolute().parent) as folder:
             with Progress("copying the store …"):
-                contents = _write(store, directory, Path(folder))
-            os.link(Path(folder) / "backup", file)  # fails if another process has made that file meanwhile
+                contents = _write(store, directory, folder.path)
+            _give_name(folder.path / "backup", file)
     except StoreError as error:
         raise Failure(str(error)) from error
     except OSError as error:
@@ -57,7 +61,10 @@ def main(arguments: list[str]) -> int:
 
 def _write(store: Path, directory: Path, folder: Path) -> archive.Contents:
     from seamark.store.sqlite import upkeep
+    from seamark.store.sqlite.acknowledged import lost
 
+    if (loss := lost(store)) is not None:
+        raise Failure(f"no backup was written: {loss}; see `seamark fsck`")
     members = folder / "members"
     members.mkdir(mode=0o700)
     revision = upkeep.copy(store, members / archive.STORE)
@@ -67,7 +74,29 @@ def _write(store: Path, directory: Path, folder: Path) -> archive.Contents:
         (members / archive.PKI).mkdir(mode=0o700)
         for path in (directory / archive.PKI).iterdir():
             if path.is_file():
-                shutil.copyfile(path, members / archive.PKI / path.name)
+                _copy(path, members / archive.PKI / path.name)
     archive.pack(members, folder / "backup", revision=revision)
-    (folder / "again").mkdir(mode=0o700)
-    return archive.unpack(folder / "backup", folder / "again")
+    return archive.unpack(folder / "backup", None)
+
+
+def _copy(path: Path, target: Path) -> None:
+    if not path.name.isprintable():  # what is not UTF-8, say, which the list of contents cannot hold
+        raise Failure(f"no backup was written: {path.parent} holds {path.name!r}, which is no name for a certificate")
+    try:
+        source = path.open("rb")
+    except OSError as error:
+        raise Failure(f"no backup was written: cannot read {path}: {error.strerror}") from error
+    with source, target.open("wb") as copy:
+        shutil.copyfileobj(source, copy)
+
+
+def _give_name(made: Path, file: Path) -> None:
+    """Give the finished file its name, unless another process has made a file of that name meanwhile."""
+    try:
+        os.link(made, file)
+    except OSError as error:
+        if error.errno not in WITHOUT_LINKS:
+            raise
+        os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        os.replace(made, file)
+    sync_directory(file.absolute().parent)

@@ -31,6 +31,9 @@ DEFAULT_PREFIX = "/seamark"
 class EtcdStore:
     """The keys under ``prefix`` of an etcd cluster.  A call waits up to ``patience`` seconds for a member to answer.
 
+    What is to be read at one moment is read at one revision, by several calls: one transaction would do, but etcd 3.5.1
+    ends itself if a transaction that only reads is cancelled.
+
     History is compacted only if ``history_seconds`` is given, because compaction also removes the history of the
     cluster's other tenants.
     """
@@ -118,7 +121,7 @@ class EtcdStore:
         if answer.succeeded:
             return int(answer.header.revision)
         for write, looked in zip(expecting, answer.responses, strict=True):
-            found = _mod_revision(looked)
+            found = _revision_at(looked.response_range)
             if found != write.expect:
                 raise Mismatch(write.key, found)
         raise StoreError("etcd refused a transaction whose expectations all hold")
@@ -126,20 +129,30 @@ class EtcdStore:
     async def _delete_what_is_there(self, connection: EtcdConnection, writes: Sequence[Write]) -> int:
         """Commit deletions of keys that may be absent: read first, because a no-op must not take a new revision."""
         while True:
-            look = messages.TxnRequest(success=[_look_at(self._keys.encode(write.key)) for write in writes])
-            look.success.append(_look_at(self._keys.marker))
-            answer = await connection.call("Txn", look, repeatable=True)
-            *found, revision = map(_mod_revision, answer.responses)
+            marker = await self._marker(connection)
+            try:
+                found = await asyncio.gather(
+                    *(self._mod_revision(connection, write.key, marker.header.revision) for write in writes)
+                )
+            except Refused as refused:
+                if refused.said == COMPACTED:
+                    continue  # history was compacted in between
+                raise
             for write, at in zip(writes, found, strict=True):
                 if write.expect == 0 and at:
                     raise Mismatch(write.key, at)
             if not any(found):
-                return revision
+                return _revision_at(marker)
             pinned = [Write(write.key, None, at) for write, at in zip(writes, found, strict=True)]
             try:
                 return await self._transact(connection, pinned)
             except Mismatch:
                 continue  # another writer changed a key in between; read again
+
+    async def _mod_revision(self, connection: EtcdConnection, key: str, revision: int) -> int:
+        """The mod revision that a key had at a revision, 0 if it was absent."""
+        wanted = messages.RangeRequest(key=self._keys.encode(key), revision=revision, keys_only=True)
+        return _revision_at(await connection.call("Range", wanted, repeatable=True))
 
     def _operation(self, write: Write) -> Any:
         key = self._keys.encode(write.key)
@@ -162,8 +175,7 @@ class EtcdStore:
     async def read(self, start: str, end: str, *, revision: int = 0, limit: int = 0) -> Page:
         connection = self._require_open()
         key, range_end = self._keys.range(start, end)
-        # The rows are read as of the revision at which the marker was read, so that both are of one moment.  One
-        # transaction would do, but etcd 3.5.1 ends itself if a transaction that only reads is cancelled.
+        # The rows are read as of the revision at which the marker was read, so that both are of one moment.
         while True:
             marker = await self._marker(connection)
             wanted = messages.RangeRequest(
@@ -230,11 +242,6 @@ def _is_at(key: bytes, revision: int) -> Any:
 
 def _look_at(key: bytes) -> Any:
     return messages.RequestOp(request_range=messages.RangeRequest(key=key, keys_only=True))
-
-
-def _mod_revision(looked: Any) -> int:
-    """The mod revision in the answer to :func:`_look_at`, 0 if the key is absent."""
-    return _revision_at(looked.response_range)
 
 
 def _revision_at(found: Any) -> int:

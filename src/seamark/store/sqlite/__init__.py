@@ -6,12 +6,15 @@ How a commit runs: ``writer`` collects the transactions of one turn of the event
 
 - ``engine``: implements the ``Store`` protocol and runs checkpoints
 - ``file``: opens the file: lock, format, migrations
+- ``opened``: the files of an open store, together
+- ``acknowledged``: a record beside the file, by which missing writes are noticed
 - ``log``: every SQL statement about keys and history
 - ``group``: decides which transactions of a group succeed (pure)
 - ``writer``: group commit
 - ``reader``: read-only connections
 - ``worker``: the thread behind a writer or reader
 - ``feed``: watches: the log from a past revision, then live changes
+- ``outside``: reads the file from outside, also where only reading is allowed
 - ``upkeep``: the file from outside: copies for backups, and a check of its contents
 """
 

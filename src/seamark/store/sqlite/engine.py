@@ -6,7 +6,6 @@ import asyncio
 import logging
 import shutil
 import sqlite3
-import tempfile
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from functools import partial
 from pathlib import Path
@@ -16,8 +15,8 @@ from seamark.store import history
 from seamark.store.protocol import Batch, Page, StoreError, Unavailable, Write, check_writes
 from seamark.store.sqlite import log
 from seamark.store.sqlite.feed import Feed
-from seamark.store.sqlite.file import READER_CACHE, WRITER_CACHE, FileLock, connect, prepare, translate
 from seamark.store.sqlite.group import MAX_KEYS
+from seamark.store.sqlite.opened import OpenedFiles
 from seamark.store.sqlite.reader import Reader
 from seamark.store.sqlite.writer import MAX_BYTES, Writer
 
@@ -25,7 +24,6 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-READERS = 2  # so that a long list does not hold up a short read
 REPLAY_ROWS = 1000
 SWEEP_ROWS = 200  # one step takes about two milliseconds between two groups
 VACUUM_PAGES = 200
@@ -58,7 +56,7 @@ class SqliteStore:
         self._keeps_all = history_seconds is None and history_revisions is None
         self._watch_buffer = watch_buffer
         self._patience = patience
-        self._opened: _Files | None = None
+        self._opened: OpenedFiles | None = None
 
     async def open(self) -> None:
         if self._opened is not None:
@@ -68,10 +66,15 @@ class SqliteStore:
         self._pages_written = 0  # to the write-ahead log since the last checkpoint
         self._checkpointing = False
         self._background: set[asyncio.Future[None]] = set()
-        opened = await asyncio.to_thread(_Files, self._asked_path, durable=self._durable)
+        opened = await asyncio.to_thread(OpenedFiles, self._asked_path, durable=self._durable)
         self._feed = Feed(opened.revision, read_log=self._read_log, buffer=self._watch_buffer)
         self._writer = Writer(
-            opened.writing, opened.path, revision=opened.revision, publish=self._publish, patience=self._patience
+            opened.writing,
+            opened.path,
+            revision=opened.revision,
+            make_durable=opened.make_durable,
+            publish=self._publish,
+            patience=self._patience,
         )
         self._readers = [Reader(connection, opened.path, number) for number, connection in enumerate(opened.reading)]
         self._opened = opened
@@ -101,7 +104,8 @@ class SqliteStore:
 
     async def check(self) -> None:
         opened = self._require_open()
-        await self._between_groups(log.checkpoint)  # the write-ahead log can start over, which may be all it takes
+        await asyncio.to_thread(opened.require_in_place)
+        await self._between_groups(opened.checkpoint)  # the write-ahead log can start over, which may be all it takes
         if (left := shutil.disk_usage(opened.path).free) < MAX_BYTES:  # a small write can fit where others do not
             raise Unavailable(f"{opened.path}: only {left} bytes are left on the disk")
         await self._between_groups(log.rewrite)
@@ -125,9 +129,10 @@ class SqliteStore:
         the writer then moves the rest between two groups.  Only that last step lets the write-ahead log start over,
         and it must: while the log grows, each commit is slower, because the file system records a new file length.
         """
+        opened = self._require_open()
         try:
-            await self._in_reader(log.checkpoint)
-            await self._between_groups(log.checkpoint)
+            await self._in_reader(opened.begin_checkpoint)
+            await self._between_groups(opened.checkpoint)
         except StoreError as error:  # nothing is lost: the data stays in the write-ahead log until the next checkpoint
             logger.warning("the write-ahead log stays as it is for now: %s", error)
         finally:
@@ -180,39 +185,7 @@ class SqliteStore:
         self._background.add(task)
         task.add_done_callback(self._background.discard)
 
-    def _require_open(self) -> _Files:
+    def _require_open(self) -> OpenedFiles:
         if self._opened is None:
             raise Unavailable("the store is not open")
         return self._opened
-
-
-class _Files:
-    """The file's lock and the connections of an open store.  Opening and closing block: call them in a thread."""
-
-    def __init__(self, path: str | Path | None, *, durable: bool) -> None:
-        self._temporary = tempfile.mkdtemp(prefix="seamark-") if path is None else None
-        self.path = Path(self._temporary or "", "store.db") if path is None else Path(path)
-        self._lock = FileLock(self.path)
-        self._connections: list[sqlite3.Connection] = []
-        try:
-            prepare(self.path, durable=durable)
-            self.writing = self._connect(durable, WRITER_CACHE)
-            self.revision = log.revision(self.writing)
-            self.reading = [self._connect(durable, READER_CACHE) for _ in range(READERS)]
-        except (sqlite3.Error, StoreError) as error:
-            self.close()
-            if isinstance(error, sqlite3.Error):
-                raise translate(error, self.path) from error
-            raise
-
-    def close(self) -> None:
-        for connection in self._connections:
-            connection.close()
-        self._lock.release()
-        if self._temporary is not None:
-            shutil.rmtree(self._temporary)
-
-    def _connect(self, durable: bool, cache: int) -> sqlite3.Connection:
-        connection = connect(self.path, durable=durable, cache=cache)
-        self._connections.append(connection)
-        return connection

@@ -53,7 +53,10 @@ PASSING_CODES = {
 # The write is in the file, but the disk did not confirm it: after a crash it may be there or not.
 UNCERTAIN_CODES = {sqlite3.SQLITE_IOERR_FSYNC, sqlite3.SQLITE_IOERR_DIR_FSYNC}
 PRIMARY_CODE = 0xFF  # SQLite's extended codes keep the primary one in the low byte
-RESCUE = "move it away and start anew, or make another data directory from a backup (`seamark restore`)"
+RESCUE = (
+    "move it and the files beside it away and start anew,"
+    " or make another data directory from a backup (`seamark restore`)"
+)
 
 
 def translate(error: sqlite3.Error, path: Path) -> StoreError:

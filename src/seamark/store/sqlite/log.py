@@ -190,6 +190,10 @@ def release_space(connection: sqlite3.Connection, *, pages: int) -> bool:
     return True
 
 
-def checkpoint(connection: sqlite3.Connection) -> None:
-    """Move as much of the write-ahead log into the file as possible without waiting for readers or writers."""
-    connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+def checkpoint(connection: sqlite3.Connection) -> bool:
+    """Move as much of the write-ahead log into the file as possible without waiting for readers or writers.
+
+    Returns whether that was all of it.
+    """
+    busy, pages, moved = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+    return not busy and pages == moved

@@ -6,6 +6,8 @@ that is in use.
 
 from __future__ import annotations
 
+import errno
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -15,8 +17,10 @@ import msgspec
 
 from seamark.store.protocol import StoreError
 from seamark.store.sqlite import log
-from seamark.store.sqlite.file import APPLICATION_ID, MIGRATIONS, translate
+from seamark.store.sqlite.acknowledged import Loss, Record, lost
+from seamark.store.sqlite.file import APPLICATION_ID, MIGRATIONS, FileLock, prepare, translate
 from seamark.store.sqlite.group import POSITION_BITS, first_row
+from seamark.store.sqlite.outside import log_of, reading
 
 # A restored store continues this many revisions later.  Clients may know newer revisions than the copy has; none of
 # them may be given to another write, or a watch would resume in the middle of another history.
@@ -32,7 +36,7 @@ def _reading(path: Path) -> Iterator[sqlite3.Connection]:
     if not path.is_file():
         raise StoreError(f"there is no store at {path}")
     try:
-        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)) as opened:
+        with reading(path) as opened:
             (application,) = opened.execute("PRAGMA application_id").fetchone()
             (version,) = opened.execute("PRAGMA user_version").fetchone()
             if application != APPLICATION_ID:
@@ -45,18 +49,26 @@ def _reading(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def copy(source: Path, target: Path) -> int:
-    """Write the store as it is at one moment to a new file; returns its revision."""
-    with _reading(source) as reading, closing(sqlite3.connect(target, isolation_level=None)) as writing:
-        reading.backup(writing)
+    """Write the store as it is at one moment to a new file; returns its revision.  OSError: the disk is full."""
+    with _reading(source) as read, closing(sqlite3.connect(target, isolation_level=None)) as writing:
+        try:
+            read.backup(writing)
+        except sqlite3.Error as error:
+            if error.sqlite_errorcode == sqlite3.SQLITE_FULL:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(target)) from error
+            raise
         # One file without a log beside it is easier to keep.
         writing.execute("PRAGMA journal_mode = DELETE")
         return log.revision(writing)
 
 
-def renew(path: Path) -> int:
-    """Make a copy fit to be served again: all its past is closed, and new revisions begin far from the old ones."""
+def renew(path: Path, *, acknowledged: int = 0) -> int:
+    """Make a copy fit to be served again: all its past is closed, and new revisions begin far from the old ones.
+
+    ``acknowledged`` is a revision that clients may know, if it is later than those of the copy.
+    """
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        revision = log.revision(connection) + RESTORE_GAP
+        revision = max(log.revision(connection), acknowledged) + RESTORE_GAP
         before = log.latest(connection, MARK)
         with log.transaction(connection):
             connection.execute(
@@ -64,7 +76,29 @@ def renew(path: Path) -> int:
                 (first_row(revision), MARK, b"{}", before.created or revision, before.row or None),
             )
             connection.execute("UPDATE state SET compacted = ?", (revision,))
-        return revision
+    record = Record(path)
+    record.acknowledge(revision)
+    record.close()
+    return revision
+
+
+def accept_loss(path: Path) -> Loss | None:
+    """Go on without the acknowledged writes that are missing; returns which those are, None if none is.
+
+    A log that belongs to another file is put aside.
+    """
+    lock = FileLock(path)
+    try:
+        loss = lost(path)
+        if loss is not None:
+            if loss.foreign_log:
+                log_of(path).rename(f"{log_of(path)}.aside")
+                Path(f"{path}-shm").unlink(missing_ok=True)
+            prepare(path)
+            renew(path, acknowledged=loss.acknowledged)
+        return loss
+    finally:
+        lock.release()
 
 
 # --- checking --------------------------------------------------------------------------------------
@@ -72,6 +106,10 @@ def renew(path: Path) -> int:
 
 def faults(path: Path) -> Iterator[str]:
     """What is wrong with a store, a sentence each; nothing if it is sound."""
+    if (loss := lost(path)) is not None:
+        yield str(loss)
+        if not loss.found:
+            return  # there is nothing else to look at
     with _reading(path) as connection:
         for (line,) in connection.execute(f"PRAGMA integrity_check({SHOWN})"):
             if line != "ok":

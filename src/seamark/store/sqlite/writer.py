@@ -63,8 +63,9 @@ class Job(NamedTuple):
 class Writer:
     """Owns the writing connection: one group or job at a time uses it.
 
-    ``publish`` gets each durable group's changes and its number of pages before the ``commit`` calls get their answers.
-    A commit that waits for a disk that has not answered for ``patience`` seconds fails; the disk may still complete it.
+    ``make_durable`` commits a group of the given revision, in the thread; ``publish`` gets each durable group's changes
+    and its number of pages before the ``commit`` calls get their answers.  A commit that waits for a disk that has not
+    answered for ``patience`` seconds fails; the disk may still complete it.
     """
 
     def __init__(
@@ -73,12 +74,14 @@ class Writer:
         path: Path,
         *,
         revision: int,
+        make_durable: Callable[[sqlite3.Connection, int], None],
         publish: Callable[[Batch, int], None],
         patience: float,
     ) -> None:
         self._connection = connection
         self._path = path
         self._revision = revision
+        self._make_durable = make_durable
         self._publish = publish
         self._patience = patience
         self._recent: dict[str, Version] = {}  # the last versions of keys written lately, the latest last
@@ -177,7 +180,8 @@ class Writer:
             return
         group = Group(commits, settled)
         if settled.rows:
-            self._hand_over(partial(log.commit, self._connection), partial(self._group_is_done, group), commits)
+            make_durable = partial(self._make_durable, self._connection, settled.revision)
+            self._hand_over(make_durable, partial(self._group_is_done, group), commits)
         else:
             log.commit(self._connection)
             self._group_is_done(group, None, None)

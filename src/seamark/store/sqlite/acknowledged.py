@@ -1,0 +1,151 @@
+"""A record beside the store of how far its writes were acknowledged, by which missing ones are noticed.
+
+SQLite cannot notice them.  It reads its write-ahead log up to the first page that is damaged and takes the rest for a
+write that was never finished; and if the log is gone, it takes the file alone for the whole store.
+
+The record, ``<store>.acknowledged``, is memory that is mapped to a file.  To write a number there is no call of the
+system and costs next to nothing; the kernel keeps it if the process is killed, and writes it to the disk in its own
+time.  After a power cut it may therefore be older than the store, but never newer, because it is written after a commit
+is durable: it accuses no store that is whole.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+import os
+import sqlite3
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import NamedTuple
+
+from seamark.private_files import open_private
+from seamark.store.protocol import StoreError
+from seamark.store.sqlite import log
+from seamark.store.sqlite.outside import has_log, log_of, reading, reading_without_log
+
+WORD_BYTES = 8
+WORDS = 3
+SIZE = WORDS * WORD_BYTES
+HIGHEST_REVISION = 1 << 46  # a larger number is no revision, but damage
+
+
+def record_of(path: Path) -> Path:
+    return Path(f"{path}.acknowledged")
+
+
+class Known(NamedTuple):
+    """What a record says.  0: nothing."""
+
+    acknowledged: int  # the last revision that was acknowledged
+    moved: int  # the file itself, without the write-ahead log, has all up to this revision
+
+
+class Record:
+    """The record of an open store; the words are ``acknowledged``, the same again, and ``moved``.
+
+    A process can be killed between two words, so the smaller of the first two is the one that holds.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Raises OSError if the file cannot be had, for example on a full disk."""
+        descriptor = open_private(record_of(path), os.O_RDWR | os.O_CREAT)
+        try:
+            if os.fstat(descriptor).st_size != SIZE:
+                # Written, not only made longer: the disk may be too full for it later, which would end the process.
+                os.ftruncate(descriptor, 0)
+                os.pwrite(descriptor, bytes(SIZE), 0)
+            self._memory = mmap.mmap(descriptor, SIZE)
+        finally:
+            os.close(descriptor)
+        self._words = memoryview(self._memory).cast("Q")
+
+    def acknowledge(self, revision: int) -> None:
+        """Call it when the commit of this revision is durable, before anybody is told of it."""
+        self._words[0] = revision
+        self._words[1] = revision
+
+    def moving(self) -> None:
+        """Call it before the write-ahead log is moved into the file, which is neither old nor new meanwhile."""
+        if self._words[2]:
+            self._words[2] = 0
+            self._memory.flush()
+
+    def moved(self, revision: int) -> None:
+        """Call it when the file itself has everything up to this revision."""
+        self._words[2] = revision
+
+    def close(self) -> None:
+        self._memory.flush()
+        self._words.release()
+        self._memory.close()
+
+
+def known(path: Path) -> Known:
+    """What the record of a store says, if there is one."""
+    try:
+        words = memoryview(record_of(path).read_bytes()).cast("Q").tolist()
+    except (OSError, TypeError):  # TypeError: it ends within a word
+        words = []
+    if len(words) != WORDS or min(words[:2]) > HIGHEST_REVISION:
+        return Known(0, 0)
+    return Known(min(words[:2]), words[2])
+
+
+class Loss(NamedTuple):
+    """Acknowledged writes that a store lacks."""
+
+    path: Path
+    found: int  # the last revision that is there
+    acknowledged: int
+    foreign_log: bool  # the write-ahead log belongs to a newer file than the one beside it
+
+    def __str__(self) -> str:
+        missing = f"revisions {self.found + 1} to {self.acknowledged} were acknowledged and are missing"
+        if not self.found:
+            return f"{self.path} holds nothing: revisions to {self.acknowledged} were acknowledged and are missing"
+        if self.foreign_log:
+            return f"{self.path} is older than the write-ahead log beside it: {missing} or do not fit"
+        state = "damaged or cut off" if has_log(self.path) else "gone or empty"
+        names = log_of(self.path).name, self.path.name
+        return f"{self.path} ends too early: {missing}; {names[0]} is {state}, or {names[1]} is an older one"
+
+
+def lost(path: Path) -> Loss | None:
+    """The acknowledged writes that are missing, as far as the record knows.  Changes nothing.
+
+    None also for a file that SQLite cannot read: that is another fault, which others tell.
+    """
+    before = known(path)  # first, as the store may be in use and go on meanwhile
+    if not before.acknowledged:
+        return None
+    with contextlib.suppress(sqlite3.Error):
+        logged = has_log(path)
+        alone = 0
+        if before.moved or not logged:
+            alone = _revision(path, reading_without_log)
+            if alone < before.moved and known(path).moved == before.moved:
+                return Loss(path, alone, before.acknowledged, foreign_log=logged and alone > 0)
+        found = _revision(path, reading) if logged else alone
+        if found < before.acknowledged:
+            return Loss(path, found, before.acknowledged, foreign_log=False)
+    return None
+
+
+def refuse_loss(path: Path) -> None:
+    """Raise StoreError if acknowledged writes are missing."""
+    if (loss := lost(path)) is not None:
+        raise StoreError(
+            f"{loss}; make another data directory from a backup (`seamark restore`), "
+            "or go on without them: `seamark fsck --accept-loss`"
+        )
+
+
+def _revision(path: Path, opened: Callable[[Path], AbstractContextManager[sqlite3.Connection]]) -> int:
+    """The last revision in the file; 0 if it is missing or empty."""
+    if not path.exists() or not path.stat().st_size:
+        return 0
+    with opened(path) as connection:
+        (there,) = connection.execute("SELECT count(*) FROM sqlite_schema WHERE name = 'log'").fetchone()
+        return log.revision(connection) if there else 0
