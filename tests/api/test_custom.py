@@ -12,7 +12,7 @@ from served import OTHER, Answer, Served, served
 
 from seamark.api import custom
 from seamark.api.http.protocol import MAX_BODY
-from seamark.api.write import LARGEST_OBJECT
+from seamark.api.write.values import LARGEST_OBJECT
 from seamark.kinds.kind import Kind
 from seamark.kinds.resource import DEFINITIONS as RESOURCE
 from seamark.store.opening import open_store

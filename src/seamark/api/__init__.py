@@ -14,8 +14,7 @@ into the same plain values, have them authorized, and call the same operations. 
 - ``intake`` makes objects of documents and checks that they are what the path says
 - ``edits`` computes the result of a patch or an apply; ``fields`` has the patch types and the field managers
 - ``write`` is the write path, one function read downward: default, admit, allocate, validate, commit; ``delete`` ends
-  objects; ``admission`` and ``allocation`` are steps of both, ``turns`` lets writers of one object wait for each other,
-  ``twins`` keeps what was worked out for one Pod for those that differ only in their names
+  objects; ``admission`` and ``allocation`` are steps of both, ``turns`` lets writers of one object wait for each other
 - ``webhooks`` is the step of admission that asks webhooks
 - ``outgoing`` is how the server itself calls others over HTTPS
 - ``policies`` evaluates admission policies

@@ -20,7 +20,7 @@ from seamark.api.call import Caller, DeleteOptions, Target
 from seamark.api.delete import Deleter
 from seamark.api.state.cache import Cache
 from seamark.api.state.entries import Event
-from seamark.api.write import Writer
+from seamark.api.write.change import Changes
 from seamark.clock import Clock
 from seamark.errors import Object
 from seamark.kinds.extensions.definition import DEFINITION
@@ -103,7 +103,7 @@ class Definitions:
     def __init__(
         self,
         cache: Cache,
-        writer: Writer,
+        changes: Changes,
         deleter: Deleter,
         clock: Clock,
         *,
@@ -117,7 +117,7 @@ class Definitions:
         ``load`` reads its instances, and ``show`` serves it.
         """
         self._cache = cache
-        self._writer = writer
+        self._changes = changes
         self._deleter = deleter
         self._clock = clock
         self._load = load
@@ -218,7 +218,7 @@ class Definitions:
         assert isinstance(part, Part), "the status is a part of the definition"
         caller = Caller(_USER, self._now(), MANAGER)
         try:
-            await self._writer.change(target, part, lambda old: _copy(make(old)), caller)
+            await self._changes.change(target, part, lambda old: _copy(make(old)), caller)
         except errors.NotFound:
             return  # It went in the meantime, which is another change.
 
@@ -344,6 +344,6 @@ def _released(definition: Object) -> Object:
 
 
 def _copy(obj: Object) -> Object:
-    """A copy that the writer may edit."""
+    """A copy that a write may edit."""
     copied: Object = msgspec.json.decode(msgspec.json.encode(obj))
     return copied

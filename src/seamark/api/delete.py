@@ -16,7 +16,7 @@ from seamark.api.state.cache import Cache
 from seamark.api.state.entries import Entry, entry_of, key_of, stored
 from seamark.api.state.forms import converted
 from seamark.api.turns import aside
-from seamark.api.write import CONFLICT_ATTEMPTS
+from seamark.api.write.values import CONFLICT_ATTEMPTS
 from seamark.errors import Object
 from seamark.kinds.kind import Kind
 from seamark.kinds.values import times

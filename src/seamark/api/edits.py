@@ -1,4 +1,4 @@
-"""What a patch or an apply makes of an object: functions for :meth:`seamark.api.write.Writer.change`.
+"""What a patch or an apply makes of an object: functions for :meth:`seamark.api.write.change.Changes.change`.
 
 The writer calls such a function again, with the newer object, when another write came first.
 """

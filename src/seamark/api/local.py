@@ -22,7 +22,7 @@ from seamark.api.state.entries import Entry
 from seamark.api.state.failures import unavailable
 from seamark.api.state.read import Page
 from seamark.api.state.watch import Subscription
-from seamark.api.write import Written
+from seamark.api.write.values import Written
 from seamark.clock import Clock
 from seamark.kinds.kind import Kind
 from seamark.kinds.resource import Resource

@@ -31,8 +31,10 @@ from seamark.api.state.select import select
 from seamark.api.state.versions import of_write_or_watch
 from seamark.api.state.watch import Watching
 from seamark.api.turns import aside
-from seamark.api.twins import likeness
-from seamark.api.write import Writer, Written
+from seamark.api.write.change import Changes
+from seamark.api.write.create import Creations
+from seamark.api.write.twins import likeness
+from seamark.api.write.values import Written
 from seamark.errors import Object
 from seamark.kinds.admission import Notes
 from seamark.kinds.kind import Kind
@@ -86,7 +88,8 @@ class Operations:
         cache: Cache,
         store: Store,
         reader: Reader,
-        writer: Writer,
+        creations: Creations,
+        changes: Changes,
         deleter: Deleter,
         admission: Admission,
         authorizer: Authorizer,
@@ -96,7 +99,8 @@ class Operations:
         self._cache = cache
         self._store = store
         self._reader = reader
-        self._writer = writer
+        self._creations = creations
+        self._changes = changes
         self._deleter = deleter
         self._admission = admission
         self._authorizer = authorizer
@@ -205,7 +209,7 @@ class Operations:
         like = None
         if kind.has_twins and (found := likeness(target, document, caller)) is not None:
             like, name = found
-            if (twin := await self._writer.create_twin(kind, like, name, caller)) is not None:
+            if (twin := await self._creations.create_twin(kind, like, name, caller)) is not None:
                 return twin
         if caller.patience is None:
             obj, warnings = self._object(kind, document, caller)
@@ -215,7 +219,7 @@ class Operations:
             return await self._answer(target, obj, warnings, caller)
         if warnings:
             like = None
-        written = await self._writer.create(kind, obj, target.namespace, caller, like=like)
+        written = await self._creations.create(kind, obj, target.namespace, caller, like=like)
         return await self._answered(kind, written, warnings, caller)
 
     @staticmethod
@@ -300,7 +304,7 @@ class Operations:
         obj = await self._posted(action, target, obj, caller)
         plan = action.plan(target.name, obj, now=caller.now, others=self._admission.others)
         if plan.delete is None:
-            await self._writer.edit(target, lambda old: plan.edit(shown(target.kind, old)), plan.also, caller)
+            await self._changes.edit(target, lambda old: plan.edit(shown(target.kind, old)), plan.also, caller)
         else:
             await self._edit_and_delete(target, plan, intake.deleting(plan.delete), caller)
         return Answered(success(code=201), None, True, warnings)
@@ -313,7 +317,7 @@ class Operations:
             check_preconditions(target.kind, old["metadata"], options)
             return plan.edit(shown(target.kind, old))
 
-        written = await self._writer.edit(target, make, plan.also, caller)
+        written = await self._changes.edit(target, make, plan.also, caller)
         if options.version:
             options = msgspec.structs.replace(options, version=str(written.entry.revision))
         await self._deleter.delete(target, options, caller, admitted=True)
@@ -335,11 +339,11 @@ class Operations:
         fresh = [obj]
 
         def make(_old: Object) -> Object:
-            # The writer edits the object it gets, so another attempt starts from the document again.
+            # A write edits the object it gets, so another attempt starts from the document again.
             return fresh.pop() if fresh else self._object(kind, document, caller)[0]
 
         try:
-            written = await self._writer.change(target, part, make, caller, expected=version)
+            written = await self._changes.change(target, part, make, caller, expected=version)
         except errors.NotFound:
             if uid:
                 raise other_uid(kind.resource, target.namespace, target.name, asked=uid, found="") from None
@@ -348,7 +352,7 @@ class Operations:
             self._authorize_creation(target, caller)
             obj = make({})
             obj["metadata"].pop("resourceVersion", None)
-            written = await self._writer.create(kind, obj, target.namespace, caller)
+            written = await self._creations.create(kind, obj, target.namespace, caller)
         return await self._answered(kind, written, warnings, caller)
 
     async def _update_view(self, target: Target, view: View, document: Document, caller: Caller) -> Answered:
@@ -358,7 +362,7 @@ class Operations:
             intake.check_name(given["metadata"], target)
             return view.change(target.kind, shown(target.kind, old), given)
 
-        written = await self._answered(target.kind, await self._writer.change(target, view, make, caller), (), caller)
+        written = await self._answered(target.kind, await self._changes.change(target, view, make, caller), (), caller)
         return _through(view, target.kind, written.entry, warnings)
 
     async def patch(
@@ -392,7 +396,7 @@ class Operations:
             repeated[:] = drop_repeated_owners(meta, patched=True)
             return new
 
-        changed = await self._writer.change(target, part, make, caller)
+        changed = await self._changes.change(target, part, make, caller)
         written = await self._answered(kind, changed, () if view is not None else warnings + repeated, caller)
         return written if view is None else _through(view, kind, written.entry, warnings)
 
@@ -416,7 +420,7 @@ class Operations:
             return new
 
         try:
-            written = await self._writer.change(target, part, make, caller, tracked=True)
+            written = await self._changes.change(target, part, make, caller, tracked=True)
         except errors.NotFound:
             if part.name:
                 raise
@@ -426,7 +430,7 @@ class Operations:
             self._authorize_creation(target, caller)
             created = edit(None) if caller.patience is None else await caller.patience.hear(edit, None)
             created["metadata"].pop("resourceVersion", None)
-            written = await self._writer.create(kind, created, target.namespace, caller, tracked=True)
+            written = await self._creations.create(kind, created, target.namespace, caller, tracked=True)
         written = await self._answered(kind, written, () if view is not None else warnings, caller)
         return written if view is None else _through(view, kind, written.entry, warnings)
 

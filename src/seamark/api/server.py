@@ -49,9 +49,12 @@ from seamark.api.settings import DEFAULT_TOKENS, WATCH_BYTES, ServiceNetwork, To
 from seamark.api.state.cache import Cache
 from seamark.api.state.read import Reader
 from seamark.api.streaming.connecting import Connecting
+from seamark.api.turns import Turns
 from seamark.api.webhooks.asking import Asking
 from seamark.api.webhooks.plugin import Webhooks
-from seamark.api.write import Writer
+from seamark.api.write.change import Changes
+from seamark.api.write.create import Creations
+from seamark.api.write.path import WritePath
 from seamark.clock import SYSTEM_CLOCK, Clock
 from seamark.haste import Patience
 from seamark.kinds.admission import Plugin
@@ -131,14 +134,15 @@ class ApiServer:
         self.kinds.on_change(admission.kind_changed)
         reservations = Reservations(self.cache, network, chance, clock)
         patience = Patience()
-        self.writer = Writer(self.cache, store, admission, reservations, chance, patience)
+        path = WritePath(self.cache, store, admission, reservations, patience, Turns())
+        changes = Changes(path)
         cut = metrics.counter(
             "seamark_api_watches_cut_total", "Watches cut off, because too many clients did not read."
         )
         deleter = Deleter(self.cache, store, reservations, admission)
         self.definitions = Definitions(
             self.cache,
-            self.writer,
+            changes,
             deleter,
             clock,
             load=self._load_kind,
@@ -152,7 +156,8 @@ class ApiServer:
             cache=self.cache,
             store=store,
             reader=reader,
-            writer=self.writer,
+            creations=Creations(path, chance),
+            changes=changes,
             deleter=deleter,
             admission=admission,
             authorizer=authorizer,

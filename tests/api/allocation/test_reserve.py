@@ -27,7 +27,7 @@ async def test_only_one_gets_the_address_all_want(api):
 
 async def test_a_race_lost_in_the_store_is_run_again(api):
     """Another server takes the address between our look and our commit."""
-    commit = api.api.writer._store.commit
+    commit = api.api._store.commit
     stolen = []
 
     async def slow(writes):
@@ -36,7 +36,7 @@ async def test_a_race_lost_in_the_store_is_run_again(api):
             await commit([Write(writes[1].key, writes[1].value, 0)])
         return await commit(writes)
 
-    api.api.writer._store.commit = slow
+    api.api._store.commit = slow
     made = await api.post(SERVICES, service("s"))
     assert stolen
     assert not stolen[0].endswith(f"/{made['spec']['clusterIP']}")

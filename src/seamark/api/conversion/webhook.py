@@ -10,7 +10,7 @@ from seamark.api.outgoing.calling import CallFailed, Outgoing
 from seamark.api.outgoing.targets import client_of
 from seamark.api.webhooks.asking import with_path
 from seamark.api.webhooks.review import Refused, read, unfit
-from seamark.api.write import new_uid
+from seamark.api.write.values import new_uid
 from seamark.errors import ApiError, Object
 from seamark.kinds.extensions.custom import CustomKind
 from seamark.metrics import Registry

@@ -29,7 +29,7 @@ from seamark.api.operations import FOUND, Answered, Operations, success
 from seamark.api.state.entries import Entry
 from seamark.api.state.read import Page
 from seamark.api.streaming.connecting import Connecting
-from seamark.api.write import Written
+from seamark.api.write.values import Written
 from seamark.clock import Clock
 from seamark.haste import Patience
 from seamark.kinds.admission import Notes

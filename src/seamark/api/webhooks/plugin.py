@@ -20,7 +20,7 @@ from seamark.api.webhooks.hooks import Configured, Hook, Match
 from seamark.api.webhooks.patching import in_version, patched, take
 from seamark.api.webhooks.reinvoking import Rounds
 from seamark.api.webhooks.review import Document, Verdict, denial, document, question, review
-from seamark.api.write import new_uid
+from seamark.api.write.values import new_uid
 from seamark.errors import ApiError, Object, internal
 from seamark.kinds.admission import Operation, Plugin, Request, Who
 from seamark.kinds.kind import Kind

@@ -5,7 +5,7 @@ import uuid
 
 import pytest
 
-from seamark.api.write import new_uid
+from seamark.api.write.values import new_uid
 
 BASE = "/api/v1/namespaces/default/configmaps"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
@@ -36,7 +36,7 @@ async def test_generated_names(api):
 
 async def test_a_generated_name_that_is_taken_is_tried_again_and_given_up(api):
     suffixes = iter(["aaaaa", "bbbbb", *["ccccc"] * 9])
-    api.api.writer._suffix = lambda: next(suffixes)
+    api.api.operations._creations._suffix = lambda: next(suffixes)
     await api.post(BASE, configmap("x-aaaaa"))
     await api.post(BASE, configmap("x-ccccc"))
     assert (await api.post(BASE, {"metadata": {"generateName": "x-"}}))["metadata"]["name"] == "x-bbbbb"
@@ -71,7 +71,7 @@ async def test_many_writers_of_one_object(api):
     )
     assert {answer.status for answer in answers} == {200}
     assert len((await api.get(f"{BASE}/cm"))["data"]) == 100
-    assert api.api.writer._turns._lines == {}
+    assert api.api.operations._changes._turns._lines == {}
 
 
 async def test_only_one_of_many_with_the_same_version_wins(api):

@@ -17,7 +17,7 @@ from seamark.api.admission import PLUGINS
 from seamark.api.authorization import User
 from seamark.api.call import Caller, Target
 from seamark.api.intake import Document
-from seamark.api.twins import LONGEST_DOCUMENT, MOST, Likeness, Twins, likeness
+from seamark.api.write.twins import LONGEST_DOCUMENT, MOST, Likeness, Twins, likeness
 from seamark.kinds.core.configmap import ConfigMapKind
 from seamark.kinds.pod.pod import PodKind
 
