@@ -56,7 +56,7 @@ class Tls(asyncio.Protocol, asyncio.Transport):
         self._protocol = protocol
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
-        # What ``_tls`` wraps: by way of the wrapper, an event costs each watcher another 2 % (docs/benchmarks.md).
+        # What ``_tls`` wraps: by way of the wrapper, an event to a watcher costs 2 to 3 % more (docs/benchmarks.md).
         self._encryption: Any = self._tls._sslobj  # type: ignore[attr-defined]  # the standard library's own
         self._socket: Any = None  # its transport
         self._lags = False  # the transport was given what the system did not take
