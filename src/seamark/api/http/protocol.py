@@ -461,6 +461,7 @@ class Connection(asyncio.Protocol):
             self._upgraded, self._keep_alive = True, False
             start, stream = answer.upgrade(self)
             self.transport.write(start)
+            stream.stalled = self.stalled_since is not None  # since the head
             return stream
         if self._plain:
             self._keep_alive = False
