@@ -58,8 +58,11 @@ class Lines:
     def __init__(self) -> None:
         self.frames: list[bytes] = []
         self.on_close: Any = None
+        self.on_stall: Any = None
         self.on_writable: Any = None
+        self.outlet = self
         self.stalled = False
+        self.unsent = 64 * 1024  # if it has stalled
         self.write_stalls = False  # whether every write fills the client's buffers
         self.finished = self.aborted = False
         self._news = asyncio.Event()
@@ -68,6 +71,8 @@ class Lines:
     def write(self, frames: bytes) -> bool:
         self.frames.append(bytes(frames))
         self.stalled = self.stalled or self.write_stalls
+        if self.stalled:
+            self.on_stall()
         self._news.set()
         return not self.aborted
 

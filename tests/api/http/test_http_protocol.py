@@ -12,7 +12,7 @@ from seamark.api.http import protocol as http
 from seamark.api.http.messages import REASONS, Response, Streaming
 from seamark.api.http.pieces import PIECE, frame
 from seamark.api.http.protocol import Connection, Connections
-from seamark.api.http.stream import MAX_STREAM_BACKLOG
+from seamark.api.http.stream import MAX_STREAM_BACKLOG, Stream
 from seamark.api.http.unread import Unread
 from turns import turns
 
@@ -375,6 +375,19 @@ async def test_a_slow_reader_of_a_stream_is_cut_off():
     transport.unread += 1
     assert not stream.write(b"x")
     assert transport.aborted
+
+
+@pytest.mark.parametrize("upgraded", [False, True])
+async def test_a_stream_whose_head_is_not_taken_begins_stalled(upgraded):
+    streams = []
+    upgrade = (
+        (lambda connection: (b"HTTP/1.1 101 Switching Protocols\r\n\r\n", Stream(connection))) if upgraded else None
+    )
+    connection, transport, _ = connect(lambda request: Streaming(streams.append, upgrade=upgrade))
+    transport.write = lambda data: connection.pause_writing()
+    connection.data_received(get("/watch"))
+    (stream,) = streams
+    assert stream.stalled
 
 
 async def test_a_stream_can_wait_for_its_reader():

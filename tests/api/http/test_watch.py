@@ -223,6 +223,22 @@ class TestSlowClients:
         assert api.api.watches.unread.size == 0
         assert api.api.cache.of(CONFIGMAPS).behind == 0
 
+    async def test_one_that_stalls_between_two_events_is_sent_none_from_then_on(self, api):
+        lines = await api.watch(f"{BASE}?watch=1")
+        for name in ("a", "b"):
+            await api.post(BASE, configmap(name))
+        lines.stalled = True
+        lines.on_stall()  # by the answer to a ping, say
+        assert api.api.cache.of(CONFIGMAPS).behind == 1
+        assert api.api.watches.unread.size == lines.unsent
+        for name in ("c", "d"):
+            await api.post(BASE, configmap(name))
+        assert [name for _, name in told(lines.events)] == ["a", "b"]
+        lines.read_again()
+        for name in ("e", "f"):
+            await api.post(BASE, configmap(name))
+        assert [name for _, name in told(lines.events)] == ["a", "b", "c", "d", "e", "f"]
+
     async def test_it_may_stall_again_and_again(self, api):
         lines = await self._stalled(api, "watch=1&labelSelector=app%3Dn")
         lines.write_stalls = True

@@ -7,7 +7,7 @@ import base64
 import contextlib
 import ssl
 import struct
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 
 import aiohttp
@@ -132,9 +132,16 @@ async def test_a_client_that_says_goodbye_and_stays_is_told_nothing_more(api: Se
     await listener.close()
 
 
-async def test_a_watch_that_fails_ends_alone(api: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("before", [[], ["a"], ["a", "b"]])
+async def test_a_watch_that_fails_ends_alone(
+    api: Served, monkeypatch: pytest.MonkeyPatch, before: Sequence[str]
+) -> None:
     async with listening(api) as (_, listener):
         clients = [await dialled(listener) for _ in range(2)]
+        for name in before:
+            await api.post(BASE, {"metadata": {"name": name}})
+            for reader, _ in clients:
+                await reader.readuntil(b"\n")
         broken, sound = sorted(api.api.watches.open, key=lambda watch: watch._stream._connection.last_active)
         monkeypatch.setattr(MessageStream, "join", _raising(broken._stream, MessageStream.join))
         await api.post(BASE, {"metadata": {"name": "c"}})

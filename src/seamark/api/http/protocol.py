@@ -183,9 +183,9 @@ class Connection(asyncio.Protocol):
         stream, self.stream = self.stream, None
         if stream is not None:
             stream.ended()
-            stream.on_writable = None  # it refers to what refers to the stream, as the parser does
-            if stream.on_close is not None:
-                on_close, stream.on_close = stream.on_close, None
+            on_close = stream.on_close
+            stream.forget()
+            if on_close is not None:
                 on_close()
 
     def data_received(self, data: bytes) -> None:
@@ -257,6 +257,8 @@ class Connection(asyncio.Protocol):
             self.stalled_since = time.monotonic()
             if self.stream is not None:
                 self.stream.stalled = True
+                if self.stream.on_stall is not None:
+                    self.stream.on_stall()
             elif self.transport is not None:
                 self.transport.pause_reading()
             if self._sending is not None:
@@ -459,6 +461,7 @@ class Connection(asyncio.Protocol):
             self._upgraded, self._keep_alive = True, False
             start, stream = answer.upgrade(self)
             self.transport.write(start)
+            stream.stalled = self.stalled_since is not None  # since the head
             return stream
         if self._plain:
             self._keep_alive = False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from seamark.api.http.protocol import Connection
@@ -12,10 +12,27 @@ if TYPE_CHECKING:
 MAX_STREAM_BACKLOG = 16 * 1024 * 1024
 
 
+class Outlet(Protocol):
+    """What many streams are written to in one go.  It does not tell whether the reader is gone, or has yet to read."""
+
+    def write(self, frames: bytes, /) -> object: ...
+
+
 class Stream:
     """The writing end of a streaming answer.  Data must already be in HTTP chunks (:func:`frame`)."""
 
-    __slots__ = ("_connection", "_transport", "full", "more", "on_close", "on_end", "on_writable", "paced", "stalled")
+    __slots__ = (
+        "_connection",
+        "_transport",
+        "full",
+        "more",
+        "on_close",
+        "on_end",
+        "on_stall",
+        "on_writable",
+        "paced",
+        "stalled",
+    )
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -29,7 +46,20 @@ class Stream:
         self.more = self.full = False
         self.on_close: Callable[[], None] | None = None  # called when the reader is gone
         self.on_end: Callable[[], None] | None = None  # called when the answer has ended, by either side
+        self.on_stall: Callable[[], None] | None = None  # called when the reader does not take what is written
         self.on_writable: Callable[[], None] | None = None  # called when the reader has caught up after a stall
+
+    @property
+    def outlet(self) -> Outlet:
+        """Where :meth:`write` writes to, without its checks."""
+        outlet: Outlet = self._transport
+        return outlet
+
+    @property
+    def unsent(self) -> int:
+        """The bytes that the system has not taken yet."""
+        size: int = self._transport.get_write_buffer_size()
+        return size
 
     def write(self, frames: bytes | memoryview) -> bool:
         """False once the reader is gone or so slow that it was cut off."""
@@ -37,7 +67,7 @@ class Stream:
         if transport.is_closing():
             return False
         transport.write(frames)
-        if self.stalled and transport.get_write_buffer_size() > MAX_STREAM_BACKLOG:
+        if self.stalled and self.unsent > MAX_STREAM_BACKLOG:
             self.abort()
             return False
         return True
@@ -53,9 +83,13 @@ class Stream:
 
     def finish(self) -> None:
         """End the answer cleanly; the connection can be used again."""
-        self.on_close = self.on_writable = None
+        self.forget()
         self.ended()
         self._connection.end_stream()
+
+    def forget(self) -> None:
+        """Call its writer no more: that refers to this stream."""
+        self.on_close = self.on_stall = self.on_writable = None
 
     def last(self) -> bytes:
         """What tells the reader that the answer is complete."""
@@ -82,6 +116,10 @@ class Unchunked(Stream):
     def __init__(self, connection: Connection) -> None:
         super().__init__(connection)
         self._rest = b""  # of a chunk that is not complete
+
+    @property
+    def outlet(self) -> Outlet:
+        return self
 
     def write(self, frames: bytes | memoryview) -> bool:
         if self._transport.is_closing():

@@ -2,8 +2,8 @@
 
 Our own rather than the event loop's, which has buffers on both sides of the encryption and looks after them at every
 write: for an event to a thousand watchers that is a tenth of the CPU (docs/benchmarks.md).  Here the only buffer is
-that of the socket's transport, for what the system does not take.  That transport stays the event loop's: it knows
-every way in which a connection ends.
+that of the socket's transport, for what the system does not take; what it takes does not pass the transport.  That
+transport stays the event loop's: it knows every way in which a connection ends.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ RECORD = 16 * 1024  # the most bytes in one record of TLS
 
 async def secure(client: socket.socket, context: ssl.SSLContext, protocol: asyncio.Protocol) -> None:
     """Shake hands with a client and give the connection to the protocol; return then, or when it is lost before."""
-    tls = Tls(context, protocol)
+    tls = Tls(client, context, protocol)
     try:
         await asyncio.get_running_loop().connect_accepted_socket(lambda: tls, client)
         await tls.settled
@@ -36,8 +36,11 @@ class Tls(asyncio.Protocol, asyncio.Transport):
     """To the socket's transport it is a protocol, to the HTTP protocol it is the transport."""
 
     __slots__ = (
+        "_client",
         "_closing",
+        "_encryption",
         "_incoming",
+        "_lags",
         "_outgoing",
         "_patience",
         "_protocol",
@@ -48,11 +51,15 @@ class Tls(asyncio.Protocol, asyncio.Transport):
         "settled",
     )
 
-    def __init__(self, context: ssl.SSLContext, protocol: asyncio.Protocol) -> None:
+    def __init__(self, client: socket.socket, context: ssl.SSLContext, protocol: asyncio.Protocol) -> None:
+        self._client = client
         self._protocol = protocol
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
+        # What ``_tls`` wraps: by way of the wrapper, an event to a watcher costs 2 to 3 % more (docs/benchmarks.md).
+        self._encryption: Any = self._tls._sslobj  # type: ignore[attr-defined]  # the standard library's own
         self._socket: Any = None  # its transport
+        self._lags = False  # the transport was given what the system did not take
         self._shaken = False
         self._reads = True
         self._closing = False
@@ -108,7 +115,7 @@ class Tls(asyncio.Protocol, asyncio.Transport):
             self.abort()
             raise
         if self._outgoing.pending:
-            self._socket.write(self._outgoing.read())
+            self._send()
 
     def _begin(self) -> None:
         self._shaken = True
@@ -134,13 +141,26 @@ class Tls(asyncio.Protocol, asyncio.Transport):
         if self._closing or not data:
             return
         try:
-            done = self._tls.write(data)
+            done = self._encryption.write(data)
             while done < len(data):  # that was one record
-                done += self._tls.write(memoryview(data)[done:])
+                done += self._encryption.write(memoryview(data)[done:])
         except ssl.SSLError:
             self.abort()
         else:
-            self._socket.write(self._outgoing.read())
+            self._send()
+
+    def _send(self) -> None:
+        """Give the system what is encrypted, and the transport what the system does not take."""
+        data = self._outgoing.read()
+        if self._lags:
+            self._lags = self._socket.get_write_buffer_size() > 0
+        try:
+            sent = 0 if self._lags else self._client.send(data)
+        except OSError:  # the system's buffer is full, or the connection is broken, which the transport will tell
+            sent = 0
+        if sent < len(data):
+            self._lags = True
+            self._socket.write(memoryview(data)[sent:])
 
     def get_write_buffer_size(self) -> int:
         size: int = self._socket.get_write_buffer_size()
@@ -180,7 +200,7 @@ class Tls(asyncio.Protocol, asyncio.Transport):
             left = True
         except ssl.SSLError:  # most often that the client has not said goodbye yet
             left = False
-        self._socket.write(self._outgoing.read())
+        self._send()
         if left:
             self._socket.close()
         else:

@@ -12,6 +12,7 @@ import asyncio
 import logging
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from functools import partial
 from itertools import islice
 
 import msgspec
@@ -20,7 +21,7 @@ from seamark import errors
 from seamark.api.http.messages import Streaming
 from seamark.api.http.pieces import frame
 from seamark.api.http.render import Renderer
-from seamark.api.http.stream import Stream
+from seamark.api.http.stream import Outlet, Stream
 from seamark.api.http.unread import Unread
 from seamark.api.state.collection import Collection
 from seamark.api.state.entries import Entry, Event
@@ -41,7 +42,6 @@ BOOKMARK_SECONDS = 60.0
 BOOKMARK_BEFORE_END = 2.0
 # Events are written in pieces of at most about this many bytes, each only when the client has read most of the last.
 PIECE = 64 * 1024
-SOCKET_BUFFER = 64 * 1024  # what the event loop keeps for a socket before it says that the client does not read
 CONVERTED_AT_ONCE = 256  # events whose objects are converted together
 ALL = 1 << 63  # greater than any revision
 INITIAL_END = "k8s.io/initial-events-end"
@@ -69,21 +69,16 @@ class Watches:
 
         return Streaming(begin, renderer.representation.streamed_as)
 
-    def join(self, watch: Watch) -> Callable[[], None]:
-        """Offer all further events to the watch; call the result to stop."""
+    def join(self, watch: Watch) -> Alike:
+        """Offer all further events to the watch, until it leaves those that it is now one of."""
         watching, selection, renderer = watch.watching, watch.watching.selection, watch.renderer
         options = watching.options
         key = (watch.collection, selection.namespace, selection.name, options.labels, options.fields, renderer.key)
         alike = self._alike.get(key)
         if alike is None:
-            alike = self._alike[key] = Alike(watching, renderer)
+            alike = self._alike[key] = Alike(watching, renderer, partial(self._alike.pop, key))
         alike.add(watch)
-
-        def leave() -> None:
-            if alike.remove(watch):
-                self._alike.pop(key, None)
-
-        return leave
+        return alike
 
     def ended(self, watch: Watch) -> None:
         self.unread.moves(watch)
@@ -108,29 +103,53 @@ def bookmark(renderer: Renderer, metadata: Object, *, first: bool) -> bytes:
 
 
 class Alike:
-    """The watches with one selection and one representation: the cache offers an event to all of them at once."""
+    """The watches with one selection and one representation: the cache offers an event to all of them at once.
 
-    def __init__(self, watching: Watching, renderer: Renderer) -> None:
+    Most of them are *even*: they have all events so far, and their clients read.  What they are sent next is the same,
+    so that nothing has to be looked at per watch: the next event goes to the outlets of their streams, one after the
+    other.  A watch becomes even when it is given an event as it comes, and is so until it falls behind or ends.
+    """
+
+    def __init__(self, watching: Watching, renderer: Renderer, on_empty: Callable[[], object]) -> None:
         self._watching = watching
         self._renderer = renderer
+        self._on_empty = on_empty
         self._converts = watching.converts
         self._columns = renderer.representation.as_ == "Table"
         self._collection = watching.collection
-        self._watches: dict[Watch, None] = {}
+        self._even: dict[Watch, Outlet] = {}
+        self._outlets: list[Outlet] | None = None  # of these, None if they have changed
+        self._others: dict[Watch, None] = {}
         self._pending: list[bytes] = []  # offered, not yet flushed
         self._first = self._last = 0  # the revisions of the first and the last of these
         self._unsubscribe = self._collection.subscribe(self, watching.selection.namespace, watching.selection.name)
 
     def add(self, watch: Watch) -> None:
-        self._watches[watch] = None
+        self._others[watch] = None
 
-    def remove(self, watch: Watch) -> bool:
-        """Returns whether it was the last."""
-        self._watches.pop(watch, None)
-        if not self._watches:
+    def remove(self, watch: Watch) -> None:
+        self.part(watch)
+        del self._others[watch]
+        if not self._even and not self._others:
             self._unsubscribe()
             del self._unsubscribe  # it refers to this object
-        return not self._watches
+            self._on_empty()
+
+    def _join(self, watch: Watch) -> None:
+        """It is even with the others."""
+        del self._others[watch]
+        self._even[watch] = watch.outlet
+        self._outlets = None
+
+    def part(self, watch: Watch) -> None:
+        """It is not even with the others any more."""
+        if self._even.pop(watch, None) is not None:
+            self._others[watch] = None
+            self._outlets = None
+
+    @property
+    def _watches(self) -> list[Watch]:
+        return [*self._even, *self._others]
 
     def offer(self, event: Event) -> None:
         self._last = event.entry.revision
@@ -139,7 +158,7 @@ class Alike:
         if self._converts and unconverted(self._watching, event):
             # It waits in the collection until a webhook has converted it, and so do those after it.
             self._pending.clear()
-            for watch in list(self._watches):
+            for watch in self._watches:
                 self._send_from_collection(watch)
             return
         view = seen(event, self._watching.selection)
@@ -151,27 +170,43 @@ class Alike:
             return
         data = self._pending[0] if len(self._pending) == 1 else b"".join(self._pending)
         self._pending.clear()
-        first, at_once, columns = self._first, len(data) <= PIECE, self._columns
-        for watch in list(self._watches):
+        at_once = len(data) <= PIECE
+        others = list(self._others) if at_once else self._watches
+        if at_once:
+            outlets = self._outlets
+            if outlets is None:
+                outlets = self._outlets = list(self._even.values())
+            for outlet in outlets:
+                try:
+                    outlet.write(data)
+                except Exception:
+                    self._cut(outlet)
+        for watch in others:
             try:
-                if at_once and watch.after < first and not (columns and watch.first):
-                    watch.deliver(data)
+                if at_once and watch.after < self._first and not (self._columns and watch.first):
+                    if watch.deliver(data):
+                        self._join(watch)
                 else:
                     # This is too much to write at once, or the watch begins after some of these events, or its client
                     # has yet to get the columns of a Table.
                     self._send_from_collection(watch)
             except Exception:
-                # A mistake about one connection must not end all others, and the server with them.
-                log.exception("a watch of %s is cut off, because it failed", self._renderer.kind.resource.plural)
-                watch.cut()
+                self._cut(watch.outlet)
 
     def _send_from_collection(self, watch: Watch) -> None:
         """Let a watch find those events that were offered last by itself."""
         if watch.after < self._last:
             watch.send_after(max(watch.after, self._first - 1))
 
+    def _cut(self, outlet: Outlet) -> None:
+        """A mistake about one connection must not end all others, and the server with them."""
+        log.exception("a watch of %s is cut off, because it failed", self._renderer.kind.resource.plural)
+        for watch in self._watches:
+            if watch.outlet is outlet:
+                watch.cut()
+
     def end(self) -> None:
-        for watch in list(self._watches):
+        for watch in self._watches:
             watch.end()
 
 
@@ -199,13 +234,13 @@ class Watch:
     """
 
     __slots__ = (
+        "_alike",
         "_behind",
         "_catching_up",
         "_number",
         "_rest",
         "_stream",
         "_timers",
-        "_unsubscribe",
         "_watches",
         "after",
         "collection",
@@ -227,15 +262,16 @@ class Watch:
         self._number = 0  # of the next event to send, if the watch is behind
         self._catching_up: asyncio.Task[None] | None = None
         self._timers: list[asyncio.TimerHandle] = []
-        self._unsubscribe: Callable[[], None] | None = None
+        self._alike: Alike | None = None  # those that it is offered events with, while it is open
 
     # --- beginning ---------------------------------------------------------------------------------
 
     def begin(self, *, fresh: Callable[[str], Awaitable[None]]) -> None:
         """``fresh`` waits until the cache has seen a version."""
         self._stream.on_close = self._closed
+        self._stream.on_stall = self._stall
         self._stream.on_writable = self._go_on
-        self._unsubscribe = self._watches.join(self)
+        self._alike = self._watches.join(self)
         self._set_timers()
         since, now = self.watching.since, self.watching.cache.revision
         if since is None:
@@ -272,7 +308,7 @@ class Watch:
     async def _send(self, data: bytes | memoryview) -> bool:
         """Write it all, waiting for the client as often as necessary; False once that is gone."""
         while not self._write(data):
-            if self._unsubscribe is None or not await self._stream.drain():
+            if self._alike is None or not await self._stream.drain():
                 self._closed()
                 return False
             self._watches.unread.moves(self)
@@ -319,14 +355,19 @@ class Watch:
 
     # --- the cache's side --------------------------------------------------------------------------
 
-    def deliver(self, data: bytes) -> None:
-        """Write events as they come."""
-        stream = self._stream
-        if not stream.write(data):
+    @property
+    def outlet(self) -> Outlet:
+        """Where events go as they come, as long as the client reads."""
+        return self._stream.outlet
+
+    def deliver(self, data: bytes) -> bool:
+        """Write events as they come; returns whether the next ones can be written so too."""
+        if not self._stream.write(data):
             self._closed()
-        elif stream.stalled:
-            self._fall_behind(self.collection.next_number)
-            self._stalls(len(data))
+            return False
+        if self._stream.stalled:
+            self._stall()
+        return self._alike is not None and not self._behind
 
     def send_after(self, revision: int) -> None:
         """Send the recent events after this revision, as fast as the client reads."""
@@ -350,19 +391,26 @@ class Watch:
                 return False
             if stream.stalled:
                 self._rest = data[at + PIECE :]
-                self._stalls(min(size, PIECE))
+                self._count_unread()
                 return False
         self._rest = b""
         return True
 
-    def _stalls(self, written: int) -> None:
-        """The client has not taken all that was written to it last."""
-        self._watches.unread.stalls(self, SOCKET_BUFFER + 2 * written + len(self._rest))
+    def _stall(self) -> None:
+        """The client does not take what was written.  If that were events as they come, it is behind from now on."""
+        if self._alike is not None and not self._behind:
+            self._fall_behind(self.collection.next_number)
+            self._count_unread()
+
+    def _count_unread(self) -> None:
+        self._watches.unread.stalls(self, self._stream.unsent + len(self._rest))
 
     def _fall_behind(self, number: int) -> None:
         """Take no more events from the cache; the one with this number comes next."""
         self.after, self._number, self._behind = ALL, number, True
         self.collection.behind += 1
+        if self._alike is not None:
+            self._alike.part(self)
 
     def _go_on(self) -> None:
         """If the watch is behind and its client reads, send it recent events until it has them all."""
@@ -415,11 +463,11 @@ class Watch:
 
     def _keep_bookmarking(self) -> None:
         self._send_bookmark()
-        if self._unsubscribe is not None:
+        if self._alike is not None:
             self._timers[-1] = asyncio.get_running_loop().call_later(BOOKMARK_SECONDS, self._keep_bookmarking)
 
     def _send_bookmark(self) -> None:
-        if not self._behind and self._unsubscribe is not None:
+        if not self._behind and self._alike is not None:
             self.deliver(self._bookmark(self.watching.cache.revision, {}))
 
     def _bookmark(self, revision: int, metadata: Object) -> bytes:
@@ -433,7 +481,7 @@ class Watch:
 
     def end(self) -> None:
         """Close the answer cleanly: the client may watch on from the last version it saw."""
-        if self._unsubscribe is not None:
+        if self._alike is not None:
             if self._rest:
                 self._stream.write(self._rest)
             self._closed()
@@ -445,10 +493,10 @@ class Watch:
         self._closed()
 
     def _closed(self) -> None:
-        unsubscribe, self._unsubscribe = self._unsubscribe, None
-        if unsubscribe is None:
+        alike, self._alike = self._alike, None
+        if alike is None:
             return
-        unsubscribe()
+        alike.remove(self)
         self.after = ALL
         for timer in self._timers:
             timer.cancel()
