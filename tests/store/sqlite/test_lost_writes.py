@@ -257,6 +257,15 @@ async def test_a_record_without_a_number_says_nothing(path: Path, content: bytes
     assert record_of(path).stat().st_size == 24
 
 
+async def test_a_pipe_in_the_place_of_the_record_is_refused(path: Path) -> None:
+    killed(path)
+    record_of(path).unlink()
+    os.mkfifo(record_of(path))
+    assert list(upkeep.faults(path)) == []
+    with pytest.raises(StoreError, match=r"store.db.acknowledged is not a file"):
+        await SqliteStore(path).open()
+
+
 async def test_a_record_that_was_being_written_is_the_smaller_number(path: Path) -> None:
     last = killed(path)
     numbers = bytearray(record_of(path).read_bytes())
