@@ -212,3 +212,19 @@ def test_logs_go_to_a_file_that_may_be_moved(tmp_path: Path) -> None:
         root.handlers[:], root.level = handlers, level
     assert json.loads((tmp_path / "log.1").read_text())["message"] == "first"
     assert json.loads((tmp_path / "log").read_text())["message"] == "second"
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full here")
+def test_a_disk_that_cannot_take_what_is_printed_is_told_in_one_line() -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "seamark", "--version"], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert done.returncode == 1
+    assert done.stderr == "seamark: cannot write to standard output: No space left on device\n"
+
+
+def test_a_closed_standard_output_is_no_failure(tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "seamark", "status", "--data-dir", str(tmp_path)]
+    done = subprocess.run(["sh", "-c", '"$@" >&-', "sh", *words], stderr=subprocess.PIPE, text=True, check=False)
+    assert "Traceback" not in done.stderr

@@ -24,6 +24,7 @@ Shared by the verbs:
 
 from __future__ import annotations
 
+import errno
 import gc
 import importlib
 import os
@@ -82,6 +83,8 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
 VERBS: dict[str, tuple[str, str]] = {verb: about for group in GROUPS.values() for verb, about in group.items()}
 
 # What people type who know other programs → what it is called here.
+OUTPUT_LOST = (errno.ENOSPC, errno.EDQUOT, errno.EIO)  # what is printed goes to a disk that is full or broken
+
 OTHER_WORDS = {
     **dict.fromkeys(("start", "serve", "server"), "up"),
     "stop": "down",
@@ -185,6 +188,9 @@ def _unknown(verb: str) -> str:
 def guarded(run: Callable[[list[str]], int], arguments: list[str]) -> int:
     from seamark.cli.failure import Failure
 
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # the shell closed it (>&-)
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w"))
     try:
         code = run(arguments)
         sys.stdout.flush()  # at the very end of the program, a BrokenPipeError could not be caught
@@ -198,3 +204,9 @@ def guarded(run: Callable[[list[str]], int], arguments: list[str]) -> int:
         # The reader closed the pipe (| head).  What Python still flushes at its end goes nowhere.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
+    except OSError as error:
+        if error.errno not in OUTPUT_LOST or error.filename is not None:
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        print(f"seamark: cannot write to standard output: {error.strerror}", file=sys.stderr)
+        return 1

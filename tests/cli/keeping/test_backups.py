@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import io
 import json
@@ -110,6 +111,23 @@ async def test_a_store_that_lacks_writes_is_not_backed_up(
 ) -> None:
     (data / "store.db").unlink()
     assert "were acknowledged" in refused(capsys, "backup", tmp_path / "new.tar", "--data-dir", data)
+
+
+# --- checking ----------------------------------------------------------------------------------------
+
+
+async def test_a_check_that_cannot_go_on_tells_what_it_found(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A log that was removed under a running server, say, which SQLite then cannot read."""
+    store = SqliteStore(data / "store.db")
+    await store.open()
+    await store.commit([Write(KEY, VALUE)])
+    (data / "store.db-wal").unlink()
+    assert await asyncio.to_thread(main, ["fsck", "--data-dir", str(data)]) == 1
+    first, second = capsys.readouterr().out.splitlines()
+    assert "were acknowledged and are missing" in first
+    assert "disk I/O error" in second
+    await store.close()
+    assert main(["fsck", "--data-dir", str(data)]) == 0
 
 
 # --- reading one -------------------------------------------------------------------------------------

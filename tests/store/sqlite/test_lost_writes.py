@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import random
 import shutil
@@ -163,6 +164,21 @@ async def test_an_older_file_alone_is_refused(path: Path, tmp_path: Path) -> Non
         await store.open()
 
 
+async def test_a_damaged_log_is_noticed_without_a_record(path: Path) -> None:
+    """What follows the damage proves that it was written, and that the damaged commit was finished."""
+    killed(path)
+    record_of(path).unlink()
+    damage_log(path)
+    told = r"at least \d+ commits after revision \d+ were acknowledged and are missing; store.db-wal is damaged"
+    with pytest.raises(StoreError, match=told):
+        await SqliteStore(path).open()
+    loss = lost(path)
+    assert loss is not None
+    assert list(upkeep.faults(path)) == [str(loss)]
+    upkeep.accept_loss(path)
+    assert await revision_after_start(path) >= loss.found + upkeep.RESTORE_GAP
+
+
 # --- what is no loss ---------------------------------------------------------------------------------
 
 
@@ -186,6 +202,41 @@ async def test_a_write_that_was_not_finished_is_no_loss(path: Path) -> None:
     assert await revision_after_start(path) == last
 
 
+async def test_pages_of_one_commit_that_came_in_any_order_are_no_loss(path: Path) -> None:
+    """A power cut may leave the last commit without some of its pages, and its last page may be there."""
+    killed(path)
+    record_of(path).unlink()
+    log = beside(path, "-wal")
+    whole = log.read_bytes()
+    frame = PAGE_SIZE + 24
+    frames = (len(whole) - 32) // frame
+    last = max(n for n in range(frames - 1) if int.from_bytes(whole[32 + n * frame + 4 :][:4], "big")) + 1
+    assert last < frames - 1, "the last commit has several pages"
+    for hole in range(last, frames - 1):
+        log.write_bytes(whole[: 32 + hole * frame] + bytes(frame) + whole[32 + (hole + 1) * frame :])
+        assert lost(path) is None
+
+
+async def test_an_earlier_content_of_the_log_is_no_loss(path: Path) -> None:
+    """After a checkpoint the log is begun anew, and commits of before follow those of now."""
+    killed(path, moved=25, written=WRITTEN)
+    record_of(path).unlink()
+    assert lost(path) is None
+    whole = beside(path, "-wal").read_bytes()
+    assert whole[16:24] not in whole[-PAGE_SIZE - 24 : -PAGE_SIZE], "the log does not end with what is older"
+
+
+async def test_a_store_that_is_written_to_lacks_nothing(path: Path) -> None:
+    store = SqliteStore(path, history_seconds=None)
+    await store.open()
+    for _ in range(20):
+        writing = asyncio.gather(*(store.commit([Write(f"/{n}", b"x" * 5000)]) for n in range(50)))
+        assert await asyncio.to_thread(lost, path) is None
+        await writing
+        await store.check()
+    await store.close()
+
+
 async def test_a_record_that_the_system_had_not_written_is_no_loss(path: Path) -> None:
     """After a power cut the record may be older than the store, which is synced with every commit."""
     store = SqliteStore(path, history_seconds=None)
@@ -204,6 +255,15 @@ async def test_a_record_without_a_number_says_nothing(path: Path, content: bytes
     record_of(path).write_bytes(content)
     assert await revision_after_start(path) == last
     assert record_of(path).stat().st_size == 24
+
+
+async def test_a_pipe_in_the_place_of_the_record_is_refused(path: Path) -> None:
+    killed(path)
+    record_of(path).unlink()
+    os.mkfifo(record_of(path))
+    assert list(upkeep.faults(path)) == []
+    with pytest.raises(StoreError, match=r"store.db.acknowledged is not a file"):
+        await SqliteStore(path).open()
 
 
 async def test_a_record_that_was_being_written_is_the_smaller_number(path: Path) -> None:

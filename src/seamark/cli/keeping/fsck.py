@@ -42,13 +42,16 @@ def main(arguments: list[str]) -> int:
 
     options = parser().parse_args(arguments)
     file = store_file(data_dir_of(options.data_dir), options.store)
+    found: list[str] = []
     try:
         if options.accept_loss:
             _accept(file)
         with Progress(f"checking {file} …"):
-            found = list(upkeep.faults(file))
+            found.extend(upkeep.faults(file))
     except StoreError as error:
-        raise Failure(str(error)) from error
+        if not found:
+            raise Failure(str(error)) from error
+        found.append(str(error))  # after the faults that were found until then
     for fault in found:
         print(fault)
     if not found:

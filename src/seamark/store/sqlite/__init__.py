@@ -8,6 +8,7 @@ How a commit runs: ``writer`` collects the transactions of one turn of the event
 - ``file``: opens the file: lock, format, migrations
 - ``opened``: the files of an open store, together
 - ``acknowledged``: a record beside the file, by which missing writes are noticed
+- ``unread_log``: finds commits in a write-ahead log that SQLite does not read, because a page before them is damaged
 - ``log``: every SQL statement about keys and history
 - ``group``: decides which transactions of a group succeed (pure)
 - ``writer``: group commit

@@ -15,8 +15,6 @@ import contextlib
 import mmap
 import os
 import sqlite3
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,6 +22,7 @@ from seamark.private_files import open_private
 from seamark.store.protocol import StoreError
 from seamark.store.sqlite import log
 from seamark.store.sqlite.outside import has_log, log_of, reading, reading_without_log
+from seamark.store.sqlite.unread_log import commits_behind_the_stop
 
 WORD_BYTES = 8
 WORDS = 3
@@ -85,7 +84,9 @@ class Record:
 def known(path: Path) -> Known:
     """What the record of a store says, if there is one."""
     try:
-        words = memoryview(record_of(path).read_bytes()).cast("Q").tolist()
+        descriptor = open_private(record_of(path), os.O_RDONLY)  # does not wait for a pipe in its place
+        with open(descriptor, "rb") as opened:
+            words = memoryview(opened.read(SIZE + 1)).cast("Q").tolist()
     except (OSError, TypeError):  # TypeError: it ends within a word
         words = []
     if len(words) != WORDS or min(words[:2]) > HIGHEST_REVISION:
@@ -98,38 +99,42 @@ class Loss(NamedTuple):
 
     path: Path
     found: int  # the last revision that is there
-    acknowledged: int
-    foreign_log: bool  # the write-ahead log belongs to a newer file than the one beside it
+    acknowledged: int  # the last one that is known to have been
+    foreign_log: bool = False  # the write-ahead log belongs to a newer file than the one beside it
+    unread: int = 0  # commits in the log behind its first damaged page
 
     def __str__(self) -> str:
         missing = f"revisions {self.found + 1} to {self.acknowledged} were acknowledged and are missing"
+        log, file = log_of(self.path).name, self.path.name
         if not self.found:
             return f"{self.path} holds nothing: revisions to {self.acknowledged} were acknowledged and are missing"
         if self.foreign_log:
             return f"{self.path} is older than the write-ahead log beside it: {missing} or do not fit"
+        if self.acknowledged <= self.found:
+            missing = f"at least {self.unread} commits after revision {self.found} were acknowledged and are missing"
+            return f"{self.path} ends too early: {missing}; {log} is damaged before them"
         state = "damaged or cut off" if has_log(self.path) else "gone or empty"
-        names = log_of(self.path).name, self.path.name
-        return f"{self.path} ends too early: {missing}; {names[0]} is {state}, or {names[1]} is an older one"
+        return f"{self.path} ends too early: {missing}; {log} is {state}, or {file} is an older one"
 
 
 def lost(path: Path) -> Loss | None:
-    """The acknowledged writes that are missing, as far as the record knows.  Changes nothing.
+    """The acknowledged writes that are missing, as far as that can be known.  Changes nothing.
 
     None also for a file that SQLite cannot read: that is another fault, which others tell.
     """
     before = known(path)  # first, as the store may be in use and go on meanwhile
-    if not before.acknowledged:
-        return None
+    logged = has_log(path)
     with contextlib.suppress(sqlite3.Error):
-        logged = has_log(path)
-        alone = 0
-        if before.moved or not logged:
-            alone = _revision(path, reading_without_log)
+        if before.acknowledged and (before.moved or not logged):
+            alone = _alone(path)
             if alone < before.moved and known(path).moved == before.moved:
                 return Loss(path, alone, before.acknowledged, foreign_log=logged and alone > 0)
-        found = _revision(path, reading) if logged else alone
-        if found < before.acknowledged:
-            return Loss(path, found, before.acknowledged, foreign_log=False)
+            if not logged and alone < before.acknowledged:
+                return Loss(path, alone, before.acknowledged)
+        if logged:
+            found, unread = _looked_through(path)
+            if found < before.acknowledged or unread:
+                return Loss(path, found, max(found, before.acknowledged), unread=unread)
     return None
 
 
@@ -142,10 +147,27 @@ def refuse_loss(path: Path) -> None:
         )
 
 
-def _revision(path: Path, opened: Callable[[Path], AbstractContextManager[sqlite3.Connection]]) -> int:
-    """The last revision in the file; 0 if it is missing or empty."""
-    if not path.exists() or not path.stat().st_size:
+def _looked_through(path: Path) -> tuple[int, int]:
+    """The last revision, and the number of commits that are in the log and not read."""
+    if not _exists(path):
+        return 0, 0
+    with reading(path) as connection:
+        return _last(connection), commits_behind_the_stop(path)
+
+
+def _alone(path: Path) -> int:
+    """The last revision that the file holds without its log."""
+    if not _exists(path):
         return 0
-    with opened(path) as connection:
-        (there,) = connection.execute("SELECT count(*) FROM sqlite_schema WHERE name = 'log'").fetchone()
-        return log.revision(connection) if there else 0
+    with reading_without_log(path) as connection:
+        return _last(connection)
+
+
+def _exists(path: Path) -> bool:
+    return path.exists() and path.stat().st_size > 0
+
+
+def _last(connection: sqlite3.Connection) -> int:
+    """The last revision; 0 if it is not a store yet."""
+    (there,) = connection.execute("SELECT count(*) FROM sqlite_schema WHERE name = 'log'").fetchone()
+    return log.revision(connection) if there else 0
