@@ -53,6 +53,7 @@ def patched(
             kind,
             part,
             current=current,
+            strategic=document if type == "strategic" else None,
             field_validation=field_validation,
             mistakes=mistakes,
             warnings=warnings,

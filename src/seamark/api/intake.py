@@ -17,6 +17,7 @@ import msgspec
 
 from seamark.api.call import DeleteOptions, Target, delete_options
 from seamark.api.fields.patch import unusable
+from seamark.api.fields.strategic import remains
 from seamark.errors import ApiError, BadRequest, Object
 from seamark.kinds.kind import Kind
 from seamark.kinds.language import shapes
@@ -203,27 +204,32 @@ def conform_patched(
     part: Part,
     *,
     current: Object,
+    strategic: Object | None,
     field_validation: str,
     mistakes: Sequence[str],
     warnings: list[str],
 ) -> Object:
     """The result of a patch in its normal form; sets ``warnings`` to sentences about unknown fields.
 
-    ``mistakes`` were found in the patch document itself.  ``current`` is the object before the patch.  To save time,
-    values that the result shares with it (managedFields, and all that a write to this ``part`` cannot change) are not
-    checked again: they are in their normal form already.
+    ``mistakes`` were found in the patch document itself.  It is ``strategic`` if it is a strategic merge patch: errors
+    show it then, and not the result.  ``current`` is the object before the patch.  To save time, values that the result
+    shares with it (managedFields, and all that a write to this ``part`` cannot change) are not checked again: they are
+    in their normal form already.
     """
     changed, same, managed_fields = _without_known_parts(patched, current, part)
     try:
         obj, unknown = kind.conform(changed)
     except DecodeError as error:
+        if strategic is not None:
+            raise unusable(remains(strategic), error.restoring) from error
         resource = kind.resource
         handled = f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}'
         raise unusable(patched, f"{handled}: {error}") from error
     if (unknown or mistakes) and field_validation != "Ignore":
         mistakes = [*mistakes, *(f'unknown field "{path}"' for path in unknown[:MOST_MISTAKES])]
         if field_validation == "Strict":
-            raise unusable(patched, f"strict decoding error: {', '.join(mistakes)}")
+            shown = patched if strategic is None else remains(strategic)
+            raise unusable(shown, f"strict decoding error: {', '.join(mistakes)}")
         # Replace, not extend: the patch is applied again after a conflict, with the same mistakes.
         warnings[:] = mistakes
     obj.update(same)

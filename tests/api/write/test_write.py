@@ -118,6 +118,51 @@ async def test_no_patch_makes_an_object_another(api, type):
     assert answer.json["details"]["causes"][0]["field"] == "metadata.uid"
 
 
+ORDERED = {"$setElementOrder/containers": [{"name": "c"}], "containers": [{"name": "c", "odd": 1}]}
+
+
+@pytest.mark.parametrize(
+    ("document", "value", "words"),
+    [
+        ({"metadata": {"labels": "x"}}, "map[metadata:map[labels:x]]", "cannot restore map from string"),
+        ({"spec": "x"}, "map[spec:x]", "cannot restore struct from: string"),
+        ({"spec": {"template": {"spec": {"volumes": True}}}}, None, "cannot restore slice from bool"),
+        ({"spec": {"replicas": "2"}}, "map[spec:map[replicas:2]]", "unrecognized type: int32"),
+        ({"spec": {"replicas": 2.5}}, "map[spec:map[replicas:2.5]]", "cannot convert float64 to int32"),
+        ({"metadata": {"labels": {"a": 1}}}, None, "cannot convert int64 to string"),
+        ({"metadata": {"labels": {"a": True}}}, None, "unrecognized type: string"),
+        (
+            {"spec": {"strategy": {"rollingUpdate": {"maxSurge": True}}}},
+            None,
+            "json: cannot unmarshal bool into Go value of type int32",
+        ),
+        ({"spec": {"odd": None, "more": [{"a": 1}]}}, None, 'strict decoding error: unknown field "spec.more"'),
+        (
+            {"spec": {"template": {"spec": ORDERED}}},
+            "map[spec:map[template:map[spec:map[]]]]",
+            'strict decoding error: unknown field "spec.template.spec.containers[0].odd"',
+        ),
+        (
+            {"spec": {"strategy": {"$retainKeys": ["type", "odd"], "type": "Recreate", "odd": 1}}},
+            "map[spec:map[strategy:map[odd:1 type:Recreate]]]",
+            'strict decoding error: unknown field "spec.strategy.odd"',
+        ),
+        (
+            {"spec": {"strategy": {"$patch": "replace", "odd": 1}}},
+            "map[spec:map[strategy:map[odd:1]]]",
+            'strict decoding error: unknown field "spec.strategy.odd"',
+        ),
+    ],
+)
+async def test_errors_of_strategic_merge_patches_show_the_patch(api, document, value, words):
+    await api.post(DEPLOYMENTS, DEPLOYMENT)
+    type = "application/strategic-merge-patch+json"
+    answer = await api.ask("PATCH", f"{DEPLOYMENTS}/d", document, type=type, query="fieldValidation=Strict")
+    assert answer.status == 422
+    assert answer.json["message"].startswith(f' "" is invalid: patch: Invalid value: "{value or "map["}')
+    assert answer.json["message"].endswith(f'": {words}')
+
+
 async def test_puts_that_create(api):
     endpoints = "/api/v1/namespaces/default/endpoints/new"
     answer = await api.ask("PUT", endpoints, {"metadata": {"name": "new", "resourceVersion": "7"}})

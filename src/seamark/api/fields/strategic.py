@@ -52,6 +52,26 @@ def merge(original: Object, patch: Object, type_: Type) -> Object:
     return original
 
 
+def remains(patch: Object) -> str:
+    """The patch as messages show it: merging it, Kubernetes takes directives and ordered lists out of it."""
+    return values.plain(_remains(patch))
+
+
+def _remains(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_remains(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if DIRECTIVE in value:
+        return _directed(value) if value[DIRECTIVE] == "replace" else value
+    ordered = {key.removeprefix(f"{ORDER_PREFIX}/") for key in value if key.startswith(ORDER_PREFIX)}
+    return {
+        key: _remains(item)
+        for key, item in value.items()
+        if key != RETAIN_KEYS and key not in ordered and not key.startswith(ORDER_PREFIX)
+    }
+
+
 def _directed(patch: Object) -> Object:
     directive = patch[DIRECTIVE]
     if directive == "replace":

@@ -31,7 +31,8 @@ def conform(value: Any, shape: Shape) -> tuple[Object, list[str]]:
     try:
         obj: Object = shape.form(_compile)(value, None, unknown)
     except Mismatch as wrong:
-        raise DecodeError(f"json: cannot unmarshal {wrong.found} into Go value of type {wrong.go_type}") from None
+        text = f"json: cannot unmarshal {wrong.found} into Go value of type {wrong.go_type}"
+        raise DecodeError(text, wrong.restoring) from None
     return obj, unknown
 
 
@@ -79,7 +80,7 @@ def _compile(shape: Shape) -> Convert:
 
     def convert(value: Any, at: At, unknown: list[str]) -> Object:
         if value.__class__ is not dict:
-            raise Mismatch(found(value), f"v1.{go_name}")
+            raise Mismatch(value, f"v1.{go_name}", "struct")
         out: Object = {}
         for name, item in value.items():
             kind = item.__class__
@@ -97,7 +98,8 @@ def _compile(shape: Shape) -> Convert:
                 except Mismatch as wrong:
                     raise DecodeError(
                         f"json: cannot unmarshal {wrong.found} into Go struct field "
-                        f"{go_name}.{_field_path((at, name))} of type {wrong.go_type}"
+                        f"{go_name}.{_field_path((at, name))} of type {wrong.go_type}",
+                        wrong.restoring,
                     ) from None
                 if item or (item is not None and name in kept):
                     out[name] = item
@@ -176,7 +178,7 @@ def _list_converter(of: Type, go_type: str) -> Convert:
 
     def convert(value: Any, at: At, unknown: list[str]) -> list[Any]:
         if value.__class__ is not list:
-            raise Mismatch(found(value), go_type)
+            raise Mismatch(value, go_type, "slice")
         if only_strings and _STRINGS.issuperset(map(type, value)):
             return value.copy()
         return [(null if item is None else element)(item, (at, index), unknown) for index, item in enumerate(value)]
@@ -191,7 +193,7 @@ def _map_converter(of: Type, go_type: str) -> Convert:
 
     def convert(value: Any, at: At, unknown: list[str]) -> Object:
         if value.__class__ is not dict:
-            raise Mismatch(found(value), go_type)
+            raise Mismatch(value, go_type, "map")
         if only_strings and _STRINGS.issuperset(map(type, value.values())):
             return value.copy()
         return {key: (null if item is None else element)(item, (at, (key,)), unknown) for key, item in value.items()}

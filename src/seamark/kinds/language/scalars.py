@@ -43,15 +43,49 @@ ZERO_VALUES: dict[str, Any] = {
 
 
 class DecodeError(ValueError):
-    """A value has the wrong type; the text is that of Go's decoder."""
+    """A value has the wrong type; the text is that of Go's decoder.
+
+    ``restoring`` is what Kubernetes says where it makes an object of maps instead, after a strategic merge patch.
+    """
+
+    def __init__(self, text: str, restoring: str = "") -> None:
+        super().__init__(text)
+        self.restoring = restoring or text
 
 
 class Mismatch(Exception):
-    """A value has the wrong type; the caller adds the field's name and raises :class:`DecodeError`."""
+    """A value has the wrong type; the caller adds the field's name and raises :class:`DecodeError`.
 
-    def __init__(self, found: str, go_type: str) -> None:
-        super().__init__(found)
-        self.found, self.go_type = found, go_type
+    ``kind`` is what Go's type is: ``struct``, ``map``, ``slice``, or the name of a plain type.
+    """
+
+    def __init__(self, value: Any, go_type: str, kind: str) -> None:
+        super().__init__(value)
+        self.value, self.go_type, self.kind = value, go_type, kind
+
+    @property
+    def found(self) -> str:
+        what = found(self.value)
+        # Go accepts neither 80.5 nor 80.0 for an integer.
+        integer = self.kind.startswith("int") or self.go_type == "int32"
+        return f"number {self.value}" if what == "number" and integer else what
+
+    @property
+    def restoring(self) -> str:
+        given = _GO_KINDS[type(self.value)]
+        if self.kind in ("map", "slice"):
+            return f"cannot restore {self.kind} from {given}"
+        if self.kind == "struct":
+            return f"cannot restore struct from: {given}"
+        if self.kind == "custom":  # a type with a decoder of its own
+            return f"json: cannot unmarshal {self.found} into Go value of type {self.go_type}"
+        # Go's types can be converted between these, but not so that the value would stay what it is.
+        if (given, self.kind) in (("int64", "string"), ("int64", "int32"), ("float64", "int32"), ("float64", "int64")):
+            return f"cannot convert {given} to {self.go_type}"
+        return f"unrecognized type: {self.kind}"
+
+
+_GO_KINDS = {bool: "bool", str: "string", int: "int64", float: "float64", list: "slice", dict: "map"}
 
 
 def found(value: Any) -> str:
@@ -69,7 +103,7 @@ def _of_class(kind: type, name: str) -> Callable[[str], Converter]:
     def make(go_type: str) -> Converter:
         def convert(value: Any, at: Any, unknown: list[str]) -> Any:
             if value.__class__ is not kind:
-                raise Mismatch(found(value), go_type or name)
+                raise Mismatch(value, go_type or name, name)
             return value
 
         return convert
@@ -84,9 +118,7 @@ def _integer(name: str, limits: tuple[int, int]) -> Callable[[str], Converter]:
         def convert(value: Any, at: Any, unknown: list[str]) -> Any:
             if value.__class__ is int and smallest <= value <= largest:
                 return value
-            what = found(value)
-            # Go accepts neither 80.5 nor 80.0 for an integer.
-            raise Mismatch(f"number {value}" if what == "number" else what, go_type or name)
+            raise Mismatch(value, go_type or name, name)
 
         return convert
 
@@ -96,17 +128,19 @@ def _integer(name: str, limits: tuple[int, int]) -> Callable[[str], Converter]:
 def _float(go_type: str) -> Converter:
     def convert(value: Any, at: Any, unknown: list[str]) -> Any:
         if found(value) != "number":
-            raise Mismatch(found(value), go_type or "float64")
+            raise Mismatch(value, go_type or "float64", "float64")
         return value
 
     return convert
 
 
 def _int_or_string(go_type: str) -> Converter:
-    integer = _integer("int32", _INT32)("")
+    smallest, largest = _INT32
 
     def convert(value: Any, at: Any, unknown: list[str]) -> Any:
-        return value if value.__class__ is str else integer(value, at, unknown)
+        if value.__class__ is str or (value.__class__ is int and smallest <= value <= largest):
+            return value
+        raise Mismatch(value, "int32", "custom")
 
     return convert
 
@@ -114,7 +148,7 @@ def _int_or_string(go_type: str) -> Converter:
 def _bytes(go_type: str) -> Converter:
     def convert(value: Any, at: Any, unknown: list[str]) -> str:
         if value.__class__ is not str:
-            raise Mismatch(found(value), "[]uint8")
+            raise Mismatch(value, "[]uint8", "slice")
         text: str = value.replace("\r", "").replace("\n", "")
         try:
             return binascii.b2a_base64(binascii.a2b_base64(text, strict_mode=True), newline=False).decode()
@@ -146,7 +180,7 @@ def _illegal_base64(text: str) -> int:
 def _timestamp(canonical: Callable[[str], str | None]) -> Callable[[str], Converter]:
     def convert(value: Any, at: Any, unknown: list[str]) -> str | None:
         if value.__class__ is not str:
-            raise Mismatch(found(value), "string")
+            raise Mismatch(value, "string", "custom")
         try:
             return canonical(value)
         except times.TimeError as error:
