@@ -87,6 +87,36 @@ async def test_questions_are_about_one_place_and_have_no_name(api, path, review,
     assert [cause["field"] for cause in answer.json["details"]["causes"]] == fields
 
 
+async def test_selectors_of_questions_are_whole(api):
+    labels = [{"key": "a b", "operator": "In"}, {"key": "c", "operator": "Exists", "values": ["d"]}, {"key": "e"}]
+    asked = {"verb": "list", "resource": "pods", "labelSelector": {"rawSelector": "x", "requirements": labels}}
+    for selector in ({}, {"requirements": [{"operator": "In"}]}):
+        spec = {"user": "x", "resourceAttributes": {**asked, "fieldSelector": selector}}
+        found = await api.ask("POST", f"{AUTHZ}/subjectaccessreviews", {"spec": spec})
+        assert found.status == 422
+        causes = [(cause["field"], cause["message"]) for cause in found.json["details"]["causes"]]
+        at = "spec.resourceAttributes"
+        needed = f"when {at}.fieldSelector is specified, requirements or rawSelector is required"
+        first = (
+            [(f"{at}.fieldSelector.requirements", f"Required value: {needed}")]
+            if not selector
+            else [
+                (f"{at}.fieldSelector.requirements[0].key", "Required value: must be specified"),
+                (
+                    f"{at}.fieldSelector.requirements[0].values",
+                    "Required value: must be specified when `operator` is 'In' or 'NotIn'",
+                ),
+            ]
+        )
+        assert causes[: len(first)] == first
+        assert [field.removeprefix(f"{at}.labelSelector.") for field, _ in causes[len(first) :]] == [
+            "rawSelector",
+            "requirements[0].values",
+            "requirements[0].key",
+            "requirements[1].values",
+        ]
+
+
 async def test_rules(api):
     answer = await api.ask("POST", f"{AUTHZ}/selfsubjectrulesreviews", {"spec": {}})
     assert (answer.status, answer.json["message"]) == (400, "no namespace on request")

@@ -412,6 +412,12 @@ def test_a_volume_that_is_wrong_is_not_there_to_mount() -> None:
 
 # --- warnings ----------------------------------------------------------------------------------------------
 
+CLAIM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1500m"}}}
+
+
+def files(*paths: str) -> list[Object]:
+    return [{"key": "k", "path": path} for path in paths]
+
 
 @pytest.mark.parametrize(
     ("body", "warnings"),
@@ -447,6 +453,36 @@ def test_a_volume_that_is_wrong_is_not_there_to_mount() -> None:
         (
             pod(nodeSelector={"beta.kubernetes.io/os": "linux"}),
             ['spec.nodeSelector[beta.kubernetes.io/os]: deprecated since v1.14; use "kubernetes.io/os" instead'],
+        ),
+        (
+            pod(volumes=[{"name": "v", "configMap": {"name": "c", "items": files("a", "b", "a/x", "b")}}]),
+            [
+                'volume "v" (ConfigMap "c"): overlapping paths: "a/x" with "a"',
+                'volume "v" (ConfigMap "c"): overlapping paths: "b" with "b"',
+            ],
+        ),
+        (
+            pod(
+                volumes=[
+                    {
+                        "name": "v",
+                        "projected": {
+                            "sources": [
+                                {"configMap": {"name": "c", "items": files("a")}},
+                                {"secret": {"name": "s", "items": files("a/x", "z")}},
+                            ]
+                        },
+                    }
+                ]
+            ),
+            ['volume "v" (Projected Secret "s"): overlapping paths: "a/x" with "a"'],
+        ),
+        (
+            pod(volumes=[{"name": "v", "ephemeral": {"volumeClaimTemplate": {"spec": CLAIM}}}]),
+            [
+                "spec.volumes[0].ephemeral.volumeClaimTemplate.spec.resources.requests[storage]: fractional byte value "
+                '"1500m" is invalid, must be an integer'
+            ],
         ),
     ],
 )

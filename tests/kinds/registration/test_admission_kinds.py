@@ -201,8 +201,46 @@ def test_what_a_policy_is_filled_up_with() -> None:
             ['validations[0].message: Invalid value: "a\\nb": must not'],
         ),
         (
-            {"validations": [{"expression": "true\n&& true"}]},
-            ["validations[0].message: Required value: message must be specified"],
+            {"validations": [{"expression": "true", "message": " ", "messageExpression": " "}, {"expression": "1"}]},
+            [
+                'validations[0].messageExpression: Invalid value: " ": must be non-empty if specified',
+                'validations[0].message: Invalid value: " ": message must be non-empty if specified',
+                'validations[1].expression: Invalid value: "1": must evaluate to bool but got int',
+            ],
+        ),
+        (
+            {"validations": [{"expression": "true", "messageExpression": "string(authorizer != null)"}]},
+            ['validations[0].messageExpression: Invalid value: "string(authorizer != null)": compil'],
+        ),
+        (
+            {"paramKind": {"apiVersion": "a/b/c", "kind": "a b"}},
+            [
+                'paramKind.apiVersion: Invalid value: "a/b/c": unexpected GroupVersion string: a/b/c',
+                'paramKind.kind: Invalid value: "a b": may have mixed case, but should otherwise match: a DNS-1035',
+            ],
+        ),
+        (
+            {"paramKind": {"apiVersion": "A_/V1", "kind": "ConfigMap"}},
+            ['paramKind.apiVersion: Invalid value: "A_": a', 'paramKind.apiVersion: Invalid value: "V1": a DNS-1035'],
+        ),
+        (
+            {"paramKind": {"apiVersion": "a/", "kind": "K"}},
+            ['paramKind.apiVersion: Invalid value: "a/": version must be'],
+        ),
+        (
+            {"auditAnnotations": [{"key": "a b", "valueExpression": "1"}]},
+            [
+                'auditAnnotations[0].key: Invalid value: "x/a b": name part must consist of',
+                'auditAnnotations[0].valueExpression: Invalid value: "1": must evaluate to one of [string null_type]',
+            ],
+        ),
+        (
+            {"variables": [{"name": "in", "expression": "1"}]},
+            ['variables[0].name: Invalid value: "in": must be a valid CEL'],
+        ),
+        (
+            {"auditAnnotations": [{"key": f"k{i}", "valueExpression": "'v'"} for i in range(21)]},
+            ['auditAnnotations: Invalid value: [{"Key":"k0","ValueExpression":"\'v\'"},'],
         ),
         (
             {"validations": [{"expression": "true", "message": " "}]},
@@ -224,8 +262,12 @@ def test_what_a_policy_is_filled_up_with() -> None:
             ],
         ),
         (
-            {"matchConstraints": {"resourceRules": [{**RULE, "resourceNames": ["a", "a"]}]}},
-            ['matchConstraints.resourceRules[0].resourceNames[1]: Duplicate value: "a"'],
+            {"matchConstraints": {"resourceRules": [{**RULE, "resourceNames": ["a", "a", "b/c"], "scope": "x"}]}},
+            [
+                'matchConstraints.resourceRules[0].resourceNames[1]: Duplicate value: "a"',
+                "matchConstraints.resourceRules[0].resourceNames[2]: Invalid value: \"b/c\": may not contain '/'",
+                'matchConstraints.resourceRules[0].scope: Unsupported value: "x"',
+            ],
         ),
     ],
 )
@@ -234,6 +276,10 @@ def test_policies_that_are_refused(more: Object, wrong: list[str]) -> None:
     assert len(found) == len(wrong), found
     for sentence, start in zip(found, wrong, strict=True):
         assert sentence.startswith(f"spec.{start}"), sentence
+
+
+def test_an_expression_may_have_several_lines() -> None:
+    assert made(VALIDATING_POLICY, spec=policy(validations=[{"expression": "true\n&& true"}]))
 
 
 def test_mutations() -> None:

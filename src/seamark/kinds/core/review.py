@@ -9,7 +9,8 @@ from seamark.errors import BadRequest, Object
 from seamark.kinds.inquiry import Inquiry
 from seamark.kinds.kind import Kind
 from seamark.kinds.resource import Resource
-from seamark.kinds.values.fields import Errors, invalid, refuse
+from seamark.kinds.values.fields import Errors, invalid, refuse, required
+from seamark.kinds.values.label_selector import label_mistakes, operator_mistakes
 
 
 class ReviewKind(Kind):
@@ -17,6 +18,29 @@ class ReviewKind(Kind):
 
     verbs = ("create",)
     stored = False
+
+
+def _selector_mistakes(spec: Object) -> Errors:
+    """What is wrong with the selectors of an access review.  Operators that are unknown here may be known elsewhere."""
+    asked, errors = spec.get("resourceAttributes") or {}, Errors()
+    for field in ("fieldSelector", "labelSelector"):
+        selector, at = asked.get(field), f"spec.resourceAttributes.{field}"
+        if selector is None:
+            continue
+        raw, requirements = selector.get("rawSelector", ""), selector.get("requirements") or ()
+        if raw and requirements:
+            errors.append(invalid(f"{at}.rawSelector", raw, "may not specified at the same time as requirements"))
+        if not raw and not requirements:
+            sentence = f"when {at} is specified, requirements or rawSelector is required"
+            errors.append(required(f"{at}.requirements", sentence))
+        for i, requirement in enumerate(requirements):
+            path = f"{at}.requirements[{i}]"
+            if field == "fieldSelector" and not requirement.get("key"):
+                errors.append(required(f"{path}.key", "must be specified"))
+            errors += operator_mistakes(requirement, path, unknown=True)
+            if field == "labelSelector":
+                errors += label_mistakes(requirement, path)
+    return errors
 
 
 class SelfSubjectReviewKind(ReviewKind):
@@ -73,7 +97,7 @@ class SelfSubjectAccessReviewKind(ReviewKind):
 
     def answer(self, obj: Object, namespace: str, inquiry: Inquiry) -> Object:
         spec = obj.get("spec") or {}
-        self.check(spec, self.metadata_mistakes(obj["metadata"]))
+        self.check(spec, _selector_mistakes(spec) + self.metadata_mistakes(obj["metadata"]))
         return inquiry.access(spec)
 
     @staticmethod
@@ -105,6 +129,7 @@ class SubjectAccessReviewKind(SelfSubjectAccessReviewKind):
         wrong: Errors = []
         if not spec.get("user") and not spec.get("groups"):
             wrong.append(invalid("spec.user", "", "at least one of user or group must be specified"))
+        wrong += _selector_mistakes(spec)
         self.check(spec, wrong + self.metadata_mistakes(obj["metadata"]) + self.place_mistakes(spec, namespace))
         return inquiry.access(spec, spec.get("user", ""), spec.get("groups") or ())
 

@@ -35,6 +35,17 @@ DEPRECATED_VOLUMES = {
     "cephfs": "deprecated in v1.28, non-functional in v1.31+",
     "rbd": "deprecated in v1.28, non-functional in v1.31+",
 }
+_FILES = (("configMap", "ConfigMap", "name"), ("secret", "Secret", "secretName"), ("downwardAPI", "DownwardAPI", None))
+_PROJECTED_FILES = (
+    ("configMap", "ConfigMap", "name"),
+    ("secret", "Secret", "name"),
+    ("downwardAPI", "DownwardAPI", None),
+    ("serviceAccountToken", "ServiceAccountToken", None),
+    ("clusterTrustBundle", "ClusterTrustBundle", "name"),
+)
+_SINGLE_FILES = ("serviceAccountToken", "clusterTrustBundle")
+_MOST_PATHS = 500  # each is compared with each, for a warning only
+_TOKEN_VOLUME = "kube-api-access-"
 _SECCOMP = 'non-functional in v1.27+; use the "seccompProfile" field instead'
 _NULL_SELECTOR = "a null labelSelector results in matching no pod"
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -99,6 +110,52 @@ def _volume_warnings(volumes: list[Object], at: str) -> Iterator[str]:
         for field, sentence in DEPRECATED_VOLUMES.items():
             if volume.get(field) is not None:
                 yield f"{at}.volumes[{i}].{'storageOS' if field == 'storageos' else field}: {sentence}"
+        if (claim := (volume.get("ephemeral") or {}).get("volumeClaimTemplate")) is not None:
+            requests = ((claim.get("spec") or {}).get("resources") or {}).get("requests") or {}
+            path = f"{at}.volumes[{i}].ephemeral.volumeClaimTemplate.spec.resources.requests"
+            yield from fraction_warnings(requests, path, ("storage",))
+    for volume in volumes:
+        if not volume.get("name", "").startswith(_TOKEN_VOLUME):  # which nearly every Pod has, and which is right
+            yield from _path_warnings(volume)
+
+
+def _path_warnings(volume: Object) -> Iterator[str]:
+    """Files of one volume that have the same path, or one of which is where another needs a directory."""
+    name = volume.get("name", "")
+    for field, word, named in _FILES:
+        source = volume.get(field) or {}
+        what = word if named is None else f'{word} "{source.get(named, "")}"'
+        yield from _overlaps(_paths(source), f'volume "{name}" ({what})')
+    known: list[str] = []
+    for source in (volume.get("projected") or {}).get("sources") or ():
+        if not source:
+            yield f'volume "{name}" (Projected) has no sources provided'
+        for field, word, named in _PROJECTED_FILES:
+            inner = source.get(field) or {}
+            paths = _paths(inner) if field not in _SINGLE_FILES else [inner.get("path", "")] if inner else []
+            if paths:
+                what = word if named is None else f'{word} "{inner.get(named, "")}"'
+                yield from _overlaps(paths, f'volume "{name}" (Projected {what})')
+                own = sorted(set(paths))
+                yield from _overlaps(sorted(own + known), f'volume "{name}" (Projected {what})')
+                known = sorted({*known, *own})
+                break
+
+
+def _paths(source: Object) -> list[str]:
+    return [item.get("path", "") for item in source.get("items") or ()]
+
+
+def _overlaps(paths: list[str], what: str) -> Iterator[str]:
+    if not 1 < len(paths) <= _MOST_PATHS:
+        return
+    seen: dict[str, None] = {}
+    for path in (path.rstrip("/") for path in paths):
+        # As Kubernetes compares them: a path that another begins with counts, whole directories or not.
+        other = next((o for o in seen if o and path and (f"{o}/".startswith(path) or f"{path}/".startswith(o))), "")
+        if other:
+            yield f'{what}: overlapping paths: "{path}" with "{other}"'
+        seen[path] = None
 
 
 def _repeated(entries: list[Object], field: str, path: str) -> Iterator[str]:

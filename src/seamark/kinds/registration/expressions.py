@@ -70,9 +70,10 @@ class Unfit(Exception):
 
 
 @cache
-def environment(*, params: bool = False) -> Environment:
-    """What every expression can name; ``params`` if the policy has parameters."""
-    return environments.environment(VARIABLES | ({"params": DYN} if params else {}), _ESCAPE)
+def environment(*, params: bool = False, authorizer: bool = True) -> Environment:
+    """What every expression can name: parameters if the policy has some, and the authorizer but in messages."""
+    known = VARIABLES if authorizer else {name: VARIABLES[name] for name in VARIABLES if "authorizer" not in name}
+    return environments.environment(known | ({"params": DYN} if params else {}), _ESCAPE)
 
 
 class Variables:

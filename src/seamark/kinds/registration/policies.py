@@ -5,12 +5,14 @@ What is written here are the rules about their fields.  Expressions are compiled
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from seamark.errors import Object
 from seamark.kinds.counted import CountedKind
 from seamark.kinds.kind import Column
+from seamark.kinds.language import go_names
 from seamark.kinds.registration.matching_rules import condition_mistakes, default_rule, rule_mistakes
 from seamark.kinds.resource import (
     MUTATING_POLICIES,
@@ -22,13 +24,19 @@ from seamark.kinds.subresource import status_of
 from seamark.kinds.values.conditions import conditions_mistakes
 from seamark.kinds.values.fields import Errors, duplicate, forbidden, invalid, not_supported, repeated, required
 from seamark.kinds.values.label_selector import label_selector_mistakes
-from seamark.kinds.values.metadata import dns_subdomain
+from seamark.kinds.values.metadata import dns_1035_label, dns_subdomain, path_segment, qualified_name
 from seamark.kinds.values.times import age
 
 if TYPE_CHECKING:
-    from seamark.cel import Environment
-    from seamark.cel.types import Type
+    from seamark.kinds.registration.judge import Judge
 
+_identifier = re.compile("[_a-zA-Z][_a-zA-Z0-9]*")
+_RESERVED_WORDS = """true false null in as break const continue else for function if import let loop package namespace
+return var void while"""
+_RESERVED = frozenset(_RESERVED_WORDS.split())
+_newline = re.compile(r"[\n\r]")
+_MOST_NOTES = 20
+_LONGEST_NOTE = 5 * 1024
 _FAILURE = ("Fail", "Ignore")
 _MUTATIONS = {"ApplyConfiguration": "applyConfiguration", "JSONPatch": "jsonPatch"}
 _MATCH = ("Equivalent", "Exact")
@@ -60,7 +68,7 @@ class _PolicyKind(CountedKind):
         if spec["failurePolicy"] not in _FAILURE:
             errors.append(not_supported("spec.failurePolicy", spec["failurePolicy"], _FAILURE))
         if (kind := spec.get("paramKind")) is not None:
-            errors += [required(f"spec.paramKind.{field}") for field in ("apiVersion", "kind") if not kind.get(field)]
+            errors += _kind_mistakes(kind, "spec.paramKind")
         match = spec.get("matchConstraints")
         if match is None:
             errors.append(required("spec.matchConstraints"))
@@ -68,12 +76,14 @@ class _PolicyKind(CountedKind):
             errors += match_mistakes(match, "spec.matchConstraints")
             if not match.get("resourceRules"):
                 errors.append(required("spec.matchConstraints.resourceRules"))
-        errors += condition_mistakes(spec.get("matchConditions") or [], "spec.matchConditions", lambda text, at: [])
-        errors += _variable_mistakes(spec.get("variables") or [], "spec.variables")
-        errors += self.deeds_mistakes(spec)
-        return errors + _expression_mistakes(spec)
+        from seamark.kinds.registration.judge import Judge  # which needs the language of expressions
 
-    def deeds_mistakes(self, spec: Object) -> Errors:
+        judge = Judge(params=spec.get("paramKind") is not None)
+        errors += condition_mistakes(spec.get("matchConditions") or [], "spec.matchConditions", judge.condition)
+        errors += _variable_mistakes(spec.get("variables") or [], "spec.variables", judge)
+        return errors + self.deeds_mistakes(obj, judge)
+
+    def deeds_mistakes(self, obj: Object, judge: Judge) -> Errors:
         """Validate what the policy does."""
         raise NotImplementedError
 
@@ -97,6 +107,28 @@ class ValidatingPolicyKind(_PolicyKind):
         Column("Age"),
     )
     new_status: ClassVar[Object | None] = {}
+    listed: ClassVar[str] = "validations"
+
+    def deeds_mistakes(self, obj: Object, judge: Judge) -> Errors:
+        spec = obj["spec"]
+        validations, notes = spec.get("validations") or [], spec.get("auditAnnotations") or []
+        errors: Errors = []
+        if not validations and not notes:
+            sentence = "validations or auditAnnotations must contain at least one item"
+            errors += [required(f"spec.{field}", sentence) for field in ("validations", "auditAnnotations")]
+        for i, validation in enumerate(validations):
+            errors += _validation_mistakes(validation, f"spec.validations[{i}]", judge)
+        if len(notes) > _MOST_NOTES:
+            shown = [go_names.AUDIT_ANNOTATION(note) for note in notes]
+            sentence = f"must not have more than {_MOST_NOTES} auditAnnotations"
+            errors.append(invalid("spec.auditAnnotations", shown, sentence))
+        again = set(repeated(note.get("key") for note in notes))
+        for i, note in enumerate(notes):
+            at = f"spec.auditAnnotations[{i}]"
+            errors += _note_mistakes(note, at, obj["metadata"].get("name", ""), judge)
+            if i in again:
+                errors.append(duplicate(f"{at}.key", note.get("key", "")))
+        return errors
 
     def validate_status(self, obj: Object, old: Object) -> Errors:
         status, path = obj.get("status") or {}, "status.typeChecking.expressionWarnings"
@@ -104,24 +136,6 @@ class ValidatingPolicyKind(_PolicyKind):
         for i, warning in enumerate((status.get("typeChecking") or {}).get("expressionWarnings") or ()):
             errors += [required(f"{path}[{i}].{field}") for field in ("warning", "fieldRef") if not warning.get(field)]
         return errors + conditions_mistakes(status.get("conditions") or (), "status.conditions")
-
-    listed: ClassVar[str] = "validations"
-
-    def deeds_mistakes(self, spec: Object) -> Errors:
-        validations, notes = spec.get("validations") or [], spec.get("auditAnnotations") or []
-        errors: Errors = []
-        if not validations and not notes:
-            sentence = "validations or auditAnnotations must contain at least one item"
-            errors += [required(f"spec.{field}", sentence) for field in ("validations", "auditAnnotations")]
-        for i, validation in enumerate(validations):
-            errors += _validation_mistakes(validation, f"spec.validations[{i}]")
-        again = set(repeated(note.get("key") for note in notes))
-        for i, note in enumerate(notes):
-            at = f"spec.auditAnnotations[{i}]"
-            errors += [required(f"{at}.{field}") for field in ("key", "valueExpression") if not note.get(field)]
-            if i in again:
-                errors.append(duplicate(f"{at}.key", note.get("key", "")))
-        return errors
 
 
 class MutatingPolicyKind(_PolicyKind):
@@ -131,7 +145,8 @@ class MutatingPolicyKind(_PolicyKind):
     columns = (Column("Name", format="name"), Column("Mutations", "integer"), Column("ParamKind"), Column("Age"))
     listed: ClassVar[str] = "mutations"
 
-    def deeds_mistakes(self, spec: Object) -> Errors:
+    def deeds_mistakes(self, obj: Object, judge: Judge) -> Errors:
+        spec = obj["spec"]
         mutations = spec.get("mutations") or []
         errors = [] if mutations else [required("spec.mutations", "mutations must contain at least one item")]
         for i, mutation in enumerate(mutations):
@@ -140,8 +155,10 @@ class MutatingPolicyKind(_PolicyKind):
             kind = mutation.get("patchType", "")
             if kind not in fields:
                 errors.append(not_supported(f"{at}.patchType", kind, sorted(fields)))
-            elif not (mutation.get(fields[kind]) or {}).get("expression"):
+            elif not (text := (mutation.get(fields[kind]) or {}).get("expression", "")).strip():
                 errors.append(required(f"{at}.{fields[kind]}.expression"))
+            else:
+                errors += judge.mutation(mutation, text, f"{at}.{fields[kind]}.expression")
         if not spec.get("reinvocationPolicy"):
             errors.append(required("spec.reinvocationPolicy"))
         elif spec["reinvocationPolicy"] not in ("IfNeeded", "Never"):
@@ -224,82 +241,94 @@ def match_mistakes(match: Object, at: str) -> Errors:
         errors += label_selector_mistakes(match.get(field), f"{at}.{field}")
     for field in ("resourceRules", "excludeResourceRules"):
         for i, rule in enumerate(match.get(field) or ()):
-            errors += rule_mistakes(rule, f"{at}.{field}[{i}]")
             names = rule.get("resourceNames") or []
-            errors += [duplicate(f"{at}.{field}[{i}].resourceNames[{j}]", names[j]) for j in repeated(names)]
+            again = set(repeated(names))
+            for j, name in enumerate(names):
+                path = f"{at}.{field}[{i}].resourceNames[{j}]"
+                errors += [invalid(path, name, sentence) for sentence in path_segment(name)]
+                if j in again:
+                    errors.append(duplicate(path, name))
+            errors += rule_mistakes(rule, f"{at}.{field}[{i}]")
     return errors
 
 
-def _variable_mistakes(variables: list[Object], at: str) -> Errors:
+def _kind_mistakes(kind: Object, at: str) -> Errors:
+    """What is wrong with the kind of a policy's parameters."""
+    errors: Errors = []
+    version, name = kind.get("apiVersion", ""), kind.get("kind", "")
+    group, _, number = version.rpartition("/")
+    if not version:
+        errors.append(required(f"{at}.apiVersion"))
+    elif "/" in group:
+        errors.append(invalid(f"{at}.apiVersion", version, f"unexpected GroupVersion string: {version}"))
+    else:
+        if group and (sentences := dns_subdomain(group)):
+            errors.append(invalid(f"{at}.apiVersion", group, ",".join(sentences)))
+        if not number:
+            errors.append(invalid(f"{at}.apiVersion", version, "version must be specified"))
+        elif sentences := dns_1035_label(number):
+            errors.append(invalid(f"{at}.apiVersion", number, ",".join(sentences)))
+    if not name:
+        errors.append(required(f"{at}.kind"))
+    elif sentences := dns_1035_label(name.lower()):
+        sentence = f"may have mixed case, but should otherwise match: {','.join(sentences)}"
+        errors.append(invalid(f"{at}.kind", name, sentence))
+    return errors
+
+
+def _variable_mistakes(variables: list[Object], at: str, judge: Judge) -> Errors:
     errors: Errors = []
     again = set(repeated(variable.get("name") for variable in variables))
     for i, variable in enumerate(variables):
-        name = variable.get("name", "")
+        name, text = variable.get("name", ""), variable.get("expression") or ""
         if not name:
             errors.append(required(f"{at}[{i}].name"))
-        elif not name.isidentifier():
+        elif not _identifier.fullmatch(name) or name in _RESERVED:
             errors.append(invalid(f"{at}[{i}].name", name, "must be a valid CEL identifier"))
         elif i in again:
             errors.append(duplicate(f"{at}[{i}].name", name))
-        if not (variable.get("expression") or "").strip():
-            errors.append(required(f"{at}[{i}].expression", "expression is not specified"))
-    return errors
-
-
-def _expression_mistakes(spec: Object) -> Errors:
-    """What is wrong with the expressions, each in its place; those that are missing are told elsewhere."""
-    from seamark.cel.types import DYN
-    from seamark.kinds.registration import expressions
-
-    errors: Errors = []
-
-    def judge(env: Environment, text: str, at: str, wanted: Sequence[Type] = ()) -> Type:
         if not text.strip():
-            return DYN
-        try:
-            return expressions.compiled(env, text, wanted).type
-        except expressions.Unfit as error:
-            errors.append(invalid(at, text, str(error)))
-            return DYN
-
-    base = expressions.environment(params=spec.get("paramKind") is not None)
-    for i, condition in enumerate(spec.get("matchConditions") or ()):
-        at = f"spec.matchConditions[{i}].expression"
-        judge(base, condition.get("expression", ""), at, expressions.BOOLEAN)
-    variables = expressions.Variables(base)
-    env = variables.env
-    for i, variable in enumerate(spec.get("variables") or ()):
-        found = judge(env, variable.get("expression", ""), f"spec.variables[{i}].expression")
-        variables.declare(variable.get("name", ""), found)
-    for i, validation in enumerate(spec.get("validations") or ()):
-        at = f"spec.validations[{i}]"
-        judge(env, validation.get("expression", ""), f"{at}.expression", expressions.BOOLEAN)
-        judge(env, validation.get("messageExpression") or "", f"{at}.messageExpression", expressions.TEXT)
-    for i, mutation in enumerate(spec.get("mutations") or ()):
-        field = _MUTATIONS.get(mutation.get("patchType", ""))
-        if field and (text := (mutation.get(field) or {}).get("expression", "")).strip():
-            try:
-                expressions.mutation_program(env, mutation)
-            except expressions.Unfit as error:
-                errors.append(invalid(f"spec.mutations[{i}].{field}.expression", text, str(error)))
-    for i, note in enumerate(spec.get("auditAnnotations") or ()):
-        at = f"spec.auditAnnotations[{i}].valueExpression"
-        judge(env, note.get("valueExpression", ""), at, expressions.TEXT_OR_NOTHING)
+            errors.append(required(f"{at}[{i}].expression", "expression is not specified"))
+        else:
+            errors += judge.variable(name, text, f"{at}[{i}].expression")
     return errors
 
 
-def _validation_mistakes(validation: Object, at: str) -> Errors:
+def _note_mistakes(note: Object, at: str, policy: str, judge: Judge) -> Errors:
+    """What is wrong with an audit annotation, whose key is told after the name of the policy."""
+    key, text = note.get("key", ""), note.get("valueExpression", "").strip()
+    errors: Errors = []
+    if policy:
+        whole = f"{policy}/{key}"
+        errors += [invalid(f"{at}.key", whole, sentence) for sentence in qualified_name(whole)]
+    else:
+        errors.append(invalid(f"{at}.key", key, "requires metadata.name be non-empty"))
+    if not text:
+        errors.append(required(f"{at}.valueExpression", "valueExpression is not specified"))
+    elif len(text) > _LONGEST_NOTE:
+        errors.append(required(f"{at}.valueExpression", f"must not exceed {_LONGEST_NOTE} bytes in length"))
+    else:
+        errors += judge.note(text, f"{at}.valueExpression")
+    return errors
+
+
+def _validation_mistakes(validation: Object, at: str, judge: Judge) -> Errors:
     errors: Errors = []
     expression, message = validation.get("expression", ""), validation.get("message", "")
     if not expression.strip():
         errors.append(required(f"{at}.expression", "expression is not specified"))
+    else:
+        errors += judge.validation(expression, f"{at}.expression")
+    if told := validation.get("messageExpression") or "":
+        if told.strip():
+            errors += judge.message(told, f"{at}.messageExpression")
+        else:
+            errors.append(invalid(f"{at}.messageExpression", told, "must be non-empty if specified"))
+    # Kubernetes documents that a message is required where the expression has line breaks, but takes those without.
     if message and not message.strip():
         errors.append(invalid(f"{at}.message", message, "message must be non-empty if specified"))
-    elif "\n" in message:
+    elif _newline.search(message.strip()):
         errors.append(invalid(f"{at}.message", message, "must not contain line breaks"))
-    elif "\n" in expression and not message:
-        sentence = "message must be specified if expression contains line breaks"
-        errors.append(required(f"{at}.message", sentence))
     if (reason := validation.get("reason")) is not None and reason not in _REASONS:
         errors.append(not_supported(f"{at}.reason", reason, _REASONS))
     return errors
@@ -308,12 +337,16 @@ def _validation_mistakes(validation: Object, at: str) -> Errors:
 def _parameter_mistakes(reference: Object, at: str) -> Errors:
     errors: Errors = []
     name, selector, action = reference.get("name"), reference.get("selector"), reference.get("parameterNotFoundAction")
-    if name and selector is not None:
-        sentence = "name and selector are mutually exclusive"
-        errors += [forbidden(f"{at}.{field}", sentence) for field in ("name", "selector")]
-    elif not name and selector is None:
-        errors.append(required(at, "one of name or selector must be specified"))
+    exclusive = "name and selector are mutually exclusive"
+    if name:
+        errors += [invalid(f"{at}.name", name, sentence) for sentence in path_segment(name)]
+        if selector is not None:
+            errors.append(forbidden(f"{at}.name", exclusive))
     errors += label_selector_mistakes(selector, f"{at}.selector")
+    if name and selector is not None:
+        errors.append(forbidden(f"{at}.selector", exclusive))
+    if not name and selector is None:
+        errors.append(required(at, "one of name or selector must be specified"))
     if action is None:
         errors.append(required(f"{at}.parameterNotFoundAction"))
     elif action not in ("Allow", "Deny"):

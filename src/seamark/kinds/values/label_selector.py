@@ -15,20 +15,31 @@ def label_selector_mistakes(selector: Object | None, path: str) -> Errors:
     errors = validate_labels(selector.get("matchLabels") or {}, f"{path}.matchLabels")
     for i, expression in enumerate(selector.get("matchExpressions") or ()):
         at = f"{path}.matchExpressions[{i}]"
-        operator, values = expression.get("operator", ""), expression.get("values") or []
-        if operator in ("In", "NotIn"):
-            if not values:
-                errors.append(required(f"{at}.values", "must be specified when `operator` is 'In' or 'NotIn'"))
-        elif operator in ("Exists", "DoesNotExist"):
-            if values:
-                sentence = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
-                errors.append(forbidden(f"{at}.values", sentence))
-        else:
-            errors.append(invalid(f"{at}.operator", operator, "not a valid selector operator"))
-        key = expression.get("key", "")
-        errors += [invalid(f"{at}.key", key, sentence) for sentence in qualified_name(key)]
-        for j, value in enumerate(values):
-            errors += [invalid(f"{at}.values[{j}]", value, sentence) for sentence in label_value(value)]
+        errors += operator_mistakes(expression, at) + label_mistakes(expression, at)
+    return errors
+
+
+def operator_mistakes(expression: Object, at: str, *, unknown: bool = False) -> Errors:
+    """Whether an expression has values where its operator needs some; ``unknown`` operators may be allowed."""
+    operator, values = expression.get("operator", ""), expression.get("values") or []
+    if operator in ("In", "NotIn"):
+        if not values:
+            return [required(f"{at}.values", "must be specified when `operator` is 'In' or 'NotIn'")]
+    elif operator in ("Exists", "DoesNotExist"):
+        if values:
+            sentence = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+            return [forbidden(f"{at}.values", sentence)]
+    elif not unknown:
+        return [invalid(f"{at}.operator", operator, "not a valid selector operator")]
+    return []
+
+
+def label_mistakes(expression: Object, at: str) -> Errors:
+    """What is wrong with the key and the values of an expression about labels."""
+    key = expression.get("key", "")
+    errors = [invalid(f"{at}.key", key, sentence) for sentence in qualified_name(key)]
+    for j, value in enumerate(expression.get("values") or ()):
+        errors += [invalid(f"{at}.values[{j}]", value, sentence) for sentence in label_value(value)]
     return errors
 
 
