@@ -193,6 +193,18 @@ async def test_the_end_of_a_watch(api):
     assert not api.api.watches.open
 
 
+async def test_long_selectors_of_open_watches_are_bounded(api, monkeypatch):
+    monkeypatch.setattr(watching, "LONG_SELECTORS", 3 * watching.LONG_SELECTOR)
+    long = f"{BASE}?watch=1&labelSelector=app in ({','.join('a' * 63 for _ in range(17))})".replace(" ", "%20")
+    first, second = await api.watch(long), await api.watch(long)
+    refused = await api.ask("GET", long)
+    assert (refused.status, refused.header("Retry-After")) == (429, "1")
+    await api.watch(f"{BASE}?watch=1&labelSelector=app%3Da")
+    first.abort()
+    assert (await api.watch(long)).frames == []
+    second.abort()
+
+
 async def test_a_client_that_leaves_is_forgotten(api):
     lines = await api.watch(f"{BASE}?watch=1")
     assert len(api.api.watches.open) == 1

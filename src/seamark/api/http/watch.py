@@ -32,6 +32,7 @@ from seamark.api.state.watch import Watching, seen
 from seamark.errors import Object
 from seamark.kinds.language import decode
 from seamark.kinds.language.shape import Shape
+from seamark.remembering import LONGEST
 from seamark.store.protocol import StoreError
 
 log = logging.getLogger(__name__)
@@ -43,6 +44,10 @@ BOOKMARK_BEFORE_END = 2.0
 # Events are written in pieces of at most about this many bytes, each only when the client has read most of the last.
 PIECE = 64 * 1024
 CONVERTED_AT_ONCE = 256  # events whose objects are converted together
+# Selectors of open watches that are longer than what is remembered for all may have so many characters together.  Read,
+# a selector takes about ten times as many bytes.
+LONG_SELECTOR = LONGEST
+LONG_SELECTORS = 8 * 1024 * 1024
 ALL = 1 << 63  # greater than any revision
 INITIAL_END = "k8s.io/initial-events-end"
 
@@ -58,13 +63,20 @@ class Watches:
         self.unread = unread
         self.open: set[Watch] = set()
         self._alike: dict[object, Alike] = {}
+        self._long_selectors = 0  # characters
 
     def start(self, watching: Watching, renderer: Renderer) -> Streaming:
-        """The answer to a watch request; events flow once its head is sent."""
+        """The answer to a watch request; events flow once its head is sent.
+
+        Raises TooManyRequests if the selectors of watches would take too much memory.
+        """
+        if self._long_selectors + _long_selectors(watching) > LONG_SELECTORS:
+            raise errors.TooManyRequests("Too many watches with long selectors, please try again later.", retry_after=1)
 
         def begin(stream: Stream) -> None:
             watch = Watch(watching, renderer, stream, self)
             self.open.add(watch)
+            self._long_selectors += _long_selectors(watching)
             watch.begin(fresh=self._reader.wait)
 
         return Streaming(begin, renderer.representation.streamed_as)
@@ -82,11 +94,19 @@ class Watches:
 
     def ended(self, watch: Watch) -> None:
         self.unread.moves(watch)
-        self.open.discard(watch)
+        if watch in self.open:
+            self.open.remove(watch)
+            self._long_selectors -= _long_selectors(watch.watching)
 
     def end_all(self) -> None:
         for watch in list(self.open):
             watch.end()
+
+
+def _long_selectors(watching: Watching) -> int:
+    """How many characters the selectors of a watch have, if those are long."""
+    sizes = (len(watching.options.labels), len(watching.options.fields))
+    return sum(size for size in sizes if size > LONG_SELECTOR)
 
 
 def _blank(shape: Shape) -> bytes:
