@@ -5,6 +5,7 @@ import contextlib
 
 from own_cluster import managed
 from own_rights import OwnRights
+from simulated_kubelet import simulated_kubelet
 
 from seamark.access.informers import Informers
 from seamark.api import bootstrap
@@ -30,7 +31,6 @@ from seamark.kinds.values import times
 from seamark.metrics import Registry
 from seamark.runtime.manager import Manager
 from seamark.store.opening import open_store
-from simulated_kubelet import simulated_kubelet
 from turns import drained
 
 RESOURCES = {

@@ -15,11 +15,10 @@ from typing import Any
 import dns.message
 import dns.query
 import pytest
+import simulated_kubelet
 from commands import Kubectl
 from seamark_process import Seamark
 from waiting import until
-
-import simulated_kubelet
 
 MakeKubectl = Callable[[Seamark], Kubectl]
 
