@@ -395,6 +395,19 @@ def test_a_part_without_rights_is_a_mistake_in_the_program() -> None:
 
 
 @pytest.mark.parametrize(
+    ("part", "manager"),
+    [
+        ("apiserver", "kube-apiserver"),
+        ("job-controller", "kube-controller-manager"),
+        ("nodes", "kubelet"),
+        ("kubelets", "kubelet"),
+    ],
+)
+def test_fields_are_managed_by_the_programs_of_a_cluster(part: str, manager: str) -> None:
+    assert components.field_manager(part) == manager
+
+
+@pytest.mark.parametrize(
     ("part", "account"),
     [
         ("deployment-controller", "deployment-controller"),

@@ -114,9 +114,12 @@ def user_of(name: str) -> User:
     return User(f"system:serviceaccount:kube-system:{_account(name)}", groups)
 
 
+_MANAGERS = {"apiserver": "kube-apiserver", "nodes": "kubelet", "kubelets": "kubelet"}
+
+
 def field_manager(name: str) -> str:
-    """The name under which a part's changes of fields are kept; controllers have one, as in Kubernetes."""
-    return "kube-controller-manager" if _account(name) in CONTROLLERS else name
+    """The name under which a part's changes of fields are kept: that of the program which makes them in Kubernetes."""
+    return "kube-controller-manager" if _account(name) in CONTROLLERS else _MANAGERS.get(name, name)
 
 
 def _account(name: str) -> str:
