@@ -242,7 +242,12 @@ def _conversion_mistakes(spec: Object) -> Errors:
         errors += client_mistakes(client, f"{at}.webhookClientConfig")
     if not known:
         errors.append(required(f"{at}.conversionReviewVersions"))
-    elif not {"v1", "v1beta1"} & set(known):
+        return errors
+    for index, name in enumerate(known):
+        place = f"{at}.conversionReviewVersions[{index}]"
+        wrong = ["duplicate version"] if name in known[:index] else dns_1035_label(name)
+        errors += (invalid(place, name, mistake) for mistake in wrong)
+    if not {"v1", "v1beta1"} & set(known):
         errors.append(invalid(f"{at}.conversionReviewVersions", known, "must include at least one of v1, v1beta1"))
     return errors
 
