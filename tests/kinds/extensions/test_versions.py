@@ -1,4 +1,4 @@
-"""What the parts of a version must satisfy."""
+"""What the parts of a definition must satisfy."""
 
 from __future__ import annotations
 
@@ -75,3 +75,15 @@ def test_versions_of_the_reviews_that_a_webhook_converts_by() -> None:
     first, second = (f"{error.field}: {error.message}" for error in DEFINITION.validate(obj))
     assert first == 'spec.conversion.conversionReviewVersions[1]: Invalid value: "v1": duplicate version'
     assert second.startswith('spec.conversion.conversionReviewVersions[2]: Invalid value: "V_": a DNS-1035 label')
+
+
+def test_names_that_a_status_accepts() -> None:
+    def told_of(**names: Any) -> list[str]:
+        found = DEFINITION.validate_status({"status": {"acceptedNames": names}}, {})
+        return [f"{error.field}: {error.message}"[:60] for error in found]
+
+    assert told_of(plural="", kind="") == []
+    assert told_of(plural="A_", kind="A", listKind="A", shortNames=["a"]) == [
+        'status.acceptedNames.plural: Invalid value: "A_": a DNS-1035 label must consist'[:60],
+        'status.acceptedNames.listKind: Invalid value: "A": kind and listKind'[:60],
+    ]
