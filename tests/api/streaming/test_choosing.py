@@ -102,9 +102,13 @@ def test_options_of_logs():
         ({"tailLines": ["-1"]}, 422, "tailLines: Invalid value: -1: must be greater than or equal to 0"),
         ({"limitBytes": ["0"]}, 422, "limitBytes: Invalid value: 0: must be greater than 0"),
         ({"sinceSeconds": ["0"]}, 422, "sinceSeconds: Invalid value: 0: must be greater than 0"),
-        ({"sinceSeconds": ["1"], "sinceTime": ["2026-11-17T07:00:00Z"]}, 422, "at most one of sinceTime"),
+        (
+            {"sinceSeconds": ["1"], "sinceTime": ["2026-11-17T07:00:00Z"]},
+            422,
+            "[]: Forbidden: at most one of `sinceTime` or",
+        ),
         ({"stream": ["Both"]}, 422, 'stream: Unsupported value: "Both"'),
-        ({"stream": ["Stdout"], "tailLines": ["1"]}, 422, "mutually exclusive"),
+        ({"stream": ["Stdout"], "tailLines": ["1"]}, 422, "[]: Forbidden: `tailLines` and specific `stream` are"),
         ({"sinceTime": ["yesterday"]}, 400, "sinceTime"),
     ],
 )

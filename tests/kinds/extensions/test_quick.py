@@ -34,6 +34,7 @@ NUMBERS = optional(
     minimum=st.integers(-2, 2),
     maximum=st.sampled_from([1, 2.5, 4]),
     exclusiveMinimum=st.booleans(),
+    exclusiveMaximum=st.booleans(),
     multipleOf=st.just(2),
     enum=st.just([1, 2, 3]),
 )
@@ -87,6 +88,8 @@ KEYED = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["a"]}
 @example(
     {"type": "array", "items": {"type": "object"}, "minItems": 1, **KEYED}, [[{"a": 1}, {"a": 2}], [{}, {"a": None}]]
 )
+@example({"type": "integer", "maximum": 4, "exclusiveMaximum": True}, [3, 4, 5])
+@example({"type": "integer", "minimum": 1, "exclusiveMinimum": True, "format": "int32"}, [0, 1, 2])
 def test_both_agree(schema: Any, values: list[Any]) -> None:
     test, check = quick.tester(schema), checking.validator(schema)
     for value in values:

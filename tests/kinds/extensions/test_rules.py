@@ -127,8 +127,10 @@ def test_rules_share_a_budget() -> None:
         ({"rule": " "}, "rule: Required value: rule is not specified"),
         (
             {"rule": "true", "messageExpression": " "},
-            "messageExpression: Required value: must be non-empty if specified",
+            "messageExpression: Required value: messageExpression must be non-empty if specified",
         ),
+        ({"rule": "", "message": " "}, "rule: Required value: rule is not specified"),
+        ({"rule": "true", "message": "a\rb"}, 'message: Invalid value: "a\\rb": must not contain line breaks'),
         ({"rule": "true", "fieldPath": ".b"}, 'fieldPath: Invalid value: ".b": must be a valid path'),
         (
             {"rule": "true", "optionalOldSelf": False},
@@ -143,6 +145,17 @@ def test_what_a_rule_must_satisfy(rule: Object, told: str) -> None:
 def _bounded(**bounds: int) -> Object:
     element = {"type": "string", "maxLength": 100, "x-kubernetes-validations": [{"rule": "self.matches('^[a-z]+$')"}]}
     return {"type": "object", "properties": {"l": {"type": "array", "items": element, **bounds}}}
+
+
+def test_rules_are_compiled_only_when_all_their_words_are_in_order() -> None:
+    schema = _schema("self.nothing > 1")
+    assert "compilation failed" in _mistakes(schema)[0]
+    schema["properties"]["a"]["x-kubernetes-validations"].append({"rule": "true", "fieldPath": " "})
+    place = "s.properties[a].x-kubernetes-validations[1].fieldPath"
+    assert _mistakes(schema) == [
+        f'{place}: Invalid value: " ": must be non-empty if specified',
+        f'{place}: Invalid value: " ": must be a valid path',
+    ]
 
 
 def test_the_cost_of_a_rule_counts_for_every_place() -> None:

@@ -86,6 +86,32 @@ def test_paths() -> None:
     assert jsonpaths.set_at({"spec": {"x": 1}}, ("spec", "deep", "n"), 2) == {"spec": {"x": 1, "deep": {"n": 2}}}
 
 
+@pytest.mark.parametrize(
+    ("path", "found"),
+    [
+        ('.conditions[?(@.type=="Ready")].status', "True"),
+        (".conditions[?( @.type == 'Done' )].status", "False"),
+        (".conditions[?(@.type=='Gone')].status", None),
+        ('.conditions[?(@.type!="Ready")].type', "Done"),
+        (".conditions[?(@.since>3)].type", "Done"),
+        (".conditions[?(@.since>='3')].type", None),  # no number
+        (".conditions[?(@.fresh==true)].type", "Done"),
+        (".conditions[?(@.fresh)].type", "Done"),
+        (".conditions[*].fresh", True),
+        (".conditions[-1].type", "Done"),
+        (".conditions[-3].type", None),
+        (".labels[*]", "1"),
+        (".conditions[?(@)].type", None),
+        (".conditions[?(@.type==Ready)].type", None),
+    ],
+)
+def test_paths_that_choose(path: str, found: object) -> None:
+    ready = {"type": "Ready", "status": "True", "since": 3}
+    done = {"type": "Done", "status": "False", "since": 4, "fresh": True}
+    obj = {"conditions": [ready, done], "labels": {"b": "2", "a": "1"}}
+    assert jsonpaths.find(obj, jsonpaths.steps(path)) == found
+
+
 def test_versions_are_ordered_as_clients_prefer_them() -> None:
     given = ["foo10", "v1alpha3", "v1", "v11beta2", "v10", "foo1", "v2", "v1beta1"]
     assert sorted(given, key=priority) == ["v10", "v2", "v1", "v11beta2", "v1beta1", "v1alpha3", "foo1", "foo10"]

@@ -257,8 +257,23 @@ def test_what_of_a_volume_may_change() -> None:
     other = {"required": {"nodeSelectorTerms": [{"matchExpressions": [{"key": "l", "operator": "Exists"}]}]}}
     assert change_refusals(PERSISTENT_VOLUME, changed, {"spec": {"nodeAffinity": other}}) == [
         'nodeAffinity: Invalid value: {"Required":{"NodeSelectorTerms":[{"MatchExpressions":[{"Key":"l",'
-        '"Operator":"Exists","Values":null}],"MatchFields":null}]}}: field is immutable'
+        '"Operator":"Exists","Values":null}],"MatchFields":null}]}}: '
+        "field is immutable, except for updating from beta label to GA"
     ]
+
+
+def test_labels_in_the_affinity_of_a_volume_may_take_their_new_names() -> None:
+    def near(*keys: str) -> Object:
+        wanted = [{"key": key, "operator": "In", "values": ["a"]} for key in keys]
+        return {"spec": {"nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": wanted}]}}}}
+
+    zone, os = "failure-domain.beta.kubernetes.io/zone", "beta.kubernetes.io/os"
+    old = made(PERSISTENT_VOLUME, spec=volume(hostPath={"path": "/x"}, **near(zone, os)["spec"]))
+    changed = patched(PERSISTENT_VOLUME, old, near("topology.kubernetes.io/zone", os))
+    assert changed["spec"]["nodeAffinity"] == near("topology.kubernetes.io/zone", os)["spec"]["nodeAffinity"]
+    for other in (near("topology.kubernetes.io/region", os), near(zone), {"spec": {"nodeAffinity": None}}):
+        (said,) = change_refusals(PERSISTENT_VOLUME, old, other)
+        assert said.endswith("except for updating from beta label to GA")
 
 
 def test_warnings_about_a_volume() -> None:

@@ -82,13 +82,13 @@ def log_options(pod: Object, query: Query, *, now: float) -> tuple[str, LogOptio
     if limit is not None and limit < 1:
         found.append(invalid("limitBytes", limit, "must be greater than 0"))
     if since is not None and moment:
-        found.append(forbidden("", "at most one of sinceTime or sinceSeconds may be specified"))
+        found.append(forbidden("[]", "at most one of `sinceTime` or `sinceSeconds` may be specified"))
     elif since is not None and since < 1:
         found.append(invalid("sinceSeconds", since, "must be greater than 0"))
     if stream not in _STREAMS:
         found.append(not_supported("stream", stream, _STREAMS))
     elif stream != "All" and tail is not None:
-        found.append(forbidden("", "`tailLines` and specific `stream` are mutually exclusive for now"))
+        found.append(forbidden("[]", "`tailLines` and specific `stream` are mutually exclusive for now"))
     if found:
         raise refuse(_LOG_OPTIONS, name, found)
     container = container_of(pod, first(query, "container"))

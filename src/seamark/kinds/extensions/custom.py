@@ -79,10 +79,10 @@ class CustomKind(DynamicKind):
         )
         self.list_kind = names.get("listKind") or f"{resource.kind}List"
         self.request_warning = _deprecation(spec, version)
-        self._printers = [
-            (column, jsonpaths.steps(column["jsonPath"]))
-            for column in version.get("additionalPrinterColumns") or (_AGE,)
-        ]
+        printed = version.get("additionalPrinterColumns") or (_AGE,)
+        if not all(jsonpaths.is_closed(column["jsonPath"]) for column in printed):
+            printed = (_AGE,)  # as Kubernetes does when it cannot read a path of them
+        self._printers = [(column, jsonpaths.steps(column["jsonPath"])) for column in printed]
         self.columns = (Column("Name", format="name"), *(_column(column) for column, _ in self._printers))
         selectable = [field["jsonPath"] for field in version.get("selectableFields") or ()]
         self.field_names = tuple(path[1:] for path in selectable)

@@ -98,7 +98,7 @@ class DefinitionKind(CountedKind):
     def _validate(self, obj: Object, before: Sequence[Any] = ()) -> Errors:
         """``before`` are the versions that the definition had."""
         spec = obj["spec"]
-        errors = _group_mistakes(obj) + _scope_mistakes(spec) + _name_mistakes(spec["names"])
+        errors = _group_mistakes(obj) + _scope_mistakes(spec) + _name_mistakes(spec["names"], "spec.names")
         if spec.get("preserveUnknownFields"):
             instead = "set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead"
             detail = f"cannot set to true, {instead}"
@@ -119,6 +119,10 @@ class DefinitionKind(CountedKind):
             if new != was:
                 errors.append(immutable(f"spec.{'.'.join(path)}", new))
         return errors + self._validate(obj, before.get("versions") or ())
+
+    def validate_status(self, obj: Object, old: Object) -> Errors:
+        accepted = (obj.get("status") or {}).get("acceptedNames") or {}
+        return _name_mistakes(accepted, "status.acceptedNames", needed=False)
 
     def default_status(self, obj: Object) -> None:
         """The spec is kept from the old object, which has its defaults."""
@@ -204,7 +208,7 @@ def _scope_mistakes(spec: Object) -> Errors:
     return [] if scope in ("Cluster", "Namespaced") else [not_supported("spec.scope", scope, ("Cluster", "Namespaced"))]
 
 
-def _name_mistakes(names: Object) -> Errors:
+def _name_mistakes(names: Object, path: str, *, needed: bool = True) -> Errors:
     errors: Errors = []
     for field, check in (
         ("plural", dns_1035_label),
@@ -212,13 +216,16 @@ def _name_mistakes(names: Object) -> Errors:
         ("kind", kind_mistakes),
         ("listKind", kind_mistakes),
     ):
-        name, at = names.get(field, ""), f"spec.names.{field}"
-        errors += [invalid(at, name, mistake) for mistake in check(name)] if name else [required(at)]
+        name, at = names.get(field, ""), f"{path}.{field}"
+        if name:
+            errors += (invalid(at, name, mistake) for mistake in check(name))
+        elif needed:
+            errors.append(required(at))
     if names.get("kind") and names.get("kind") == names.get("listKind"):
-        errors.append(invalid("spec.names.listKind", names["listKind"], "kind and listKind may not be the same"))
+        errors.append(invalid(f"{path}.listKind", names["listKind"], "kind and listKind may not be the same"))
     for field in ("shortNames", "categories"):
         for index, name in enumerate(names.get(field) or ()):
-            errors += (invalid(f"spec.names.{field}[{index}]", name, mistake) for mistake in dns_1035_label(name))
+            errors += (invalid(f"{path}.{field}[{index}]", name, mistake) for mistake in dns_1035_label(name))
     return errors
 
 
@@ -242,7 +249,12 @@ def _conversion_mistakes(spec: Object) -> Errors:
         errors += client_mistakes(client, f"{at}.webhookClientConfig")
     if not known:
         errors.append(required(f"{at}.conversionReviewVersions"))
-    elif not {"v1", "v1beta1"} & set(known):
+        return errors
+    for index, name in enumerate(known):
+        place = f"{at}.conversionReviewVersions[{index}]"
+        wrong = ["duplicate version"] if name in known[:index] else dns_1035_label(name)
+        errors += (invalid(place, name, mistake) for mistake in wrong)
+    if not {"v1", "v1beta1"} & set(known):
         errors.append(invalid(f"{at}.conversionReviewVersions", known, "must include at least one of v1, v1beta1"))
     return errors
 

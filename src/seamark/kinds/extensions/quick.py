@@ -40,7 +40,9 @@ def tester(schema: Object) -> Test:
         case "string":
             test, tested = _text_test(schema), {"enum", "pattern", "minLength", "maxLength"}
         case "integer" if schema.get("format") in (None, "int32", "int64"):
-            test, tested = _integer_test(schema), {"minimum", "maximum", "format"}
+            test, tested = _integer_test(schema), {"format"}
+            if not (schema.get("exclusiveMinimum") or schema.get("exclusiveMaximum")):
+                tested |= {"minimum", "maximum"}
         case None if schema.get(INT_OR_STRING) and schema.get("anyOf", _NUMBER_OR_TEXT) == _NUMBER_OR_TEXT:
             test, tested = _number_or_text_test(schema), {INT_OR_STRING, "anyOf", "pattern"}
         case _:

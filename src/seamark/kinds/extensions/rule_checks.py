@@ -52,12 +52,12 @@ class _Checker:
     def schema(self, schema: Object, at: str, *, cardinality: int, uncorrelatable: str, root: bool = False) -> None:
         if schema.get(RULES):
             type = type_of_schema(schema, root=root, name="selfType")
+            before = len(self.errors)
             for index, given in enumerate(schema[RULES]):
-                place = f"{at}.{RULES}[{index}]"
-                before = len(self.errors)
-                self._words(given, schema, place)
-                if type is not None and len(self.errors) == before:
-                    self._rule(given, Rule(given, type), place, cardinality, uncorrelatable)
+                self._words(given, schema, f"{at}.{RULES}[{index}]")
+            if type is not None and len(self.errors) == before:
+                for index, given in enumerate(schema[RULES]):
+                    self._rule(given, Rule(given, type), f"{at}.{RULES}[{index}]", cardinality, uncorrelatable)
         for name, inner in (schema.get("properties") or {}).items():
             self.schema(inner, f"{at}.properties[{name}]", cardinality=cardinality, uncorrelatable=uncorrelatable)
         if (others := extra(schema)) is not None:
@@ -72,17 +72,21 @@ class _Checker:
         rule, message, expression = given.get("rule") or "", given.get("message") or "", given.get("messageExpression")
         if not rule.strip():
             self.errors.append(required(f"{at}.rule", "rule is not specified"))
-        if message and not message.strip():
+        elif message and not message.strip():
             self.errors.append(invalid(f"{at}.message", message, "must be non-empty if specified"))
-        elif "\n" in message.strip():
+        elif _has_lines(message.strip()):
             self.errors.append(invalid(f"{at}.message", message, "must not contain line breaks"))
-        elif "\n" in rule.strip() and not message:
+        elif _has_lines(rule.strip()) and not message:
             self.errors.append(required(f"{at}.message", "message must be specified if rule contains line breaks"))
         if expression and not expression.strip():
-            self.errors.append(required(f"{at}.messageExpression", "must be non-empty if specified"))
+            self.errors.append(required(f"{at}.messageExpression", "messageExpression must be non-empty if specified"))
         reason, path = given.get("reason"), given.get("fieldPath") or ""
         if reason is not None and reason not in _REASONS:
             self.errors.append(not_supported(f"{at}.reason", reason, _REASONS))
+        if path and not path.strip():
+            self.errors.append(invalid(f"{at}.fieldPath", path, "must be non-empty if specified"))
+        if _has_lines(path):
+            self.errors.append(invalid(f"{at}.fieldPath", path, "must not contain line breaks"))
         if path and not _is_path(path, schema):
             self.errors.append(invalid(f"{at}.fieldPath", path, "must be a valid path"))
 
@@ -140,6 +144,10 @@ def invalid_rule(at: str, given: Object, detail: str) -> Any:
         shown = shown.replace(letter, escape)
     mistake = invalid(at, None, detail)
     return type(mistake)(at, mistake.reason, f"Invalid value: {shown}: {detail}")
+
+
+def _has_lines(text: str) -> bool:
+    return "\n" in text or "\r" in text
 
 
 def _count(schema: Object, inner: Object, bound: str, each: int) -> int:

@@ -43,11 +43,28 @@ _NOT_INSIDE = {
     MAP_TYPE: "undefined",
     RULES: "empty",
 }
+# What the schema of an object may say of itself when its status has an address of its own.
+_WITH_STATUS = (
+    *("description", "type", "format", "title", "maximum", "exclusiveMaximum", "minimum", "exclusiveMinimum"),
+    *("maxLength", "minLength", "pattern", "maxItems", "minItems", "uniqueItems", "multipleOf", "required", "items"),
+    *("properties", "externalDocs", "example", PRESERVE, RULES),
+)
 _NUMBER_OR_TEXT = [{"type": "integer"}, {"type": "string"}]
 
 
-def mistakes(schema: Object, at: str) -> Errors:
+def mistakes(schema: Object, at: str, *, has_status: bool = False) -> Errors:
     """Everything wrong with the schema of a version, which is at this path of the definition."""
+    errors: Errors = []
+    if has_status and any(value and field not in _WITH_STATUS for field, value in schema.items()):
+        allowed = " ".join(field[:1].upper() + field[1:] for field in _WITH_STATUS[:-2])
+        detail = f"only [{allowed} XPreserveUnknownFields XValidations] fields are allowed at the root of the schema"
+        errors.append(invalid(at, schema, f"{detail} if the status subresource is enabled"))
+    if schema.get("nullable"):
+        errors.append(forbidden(f"{at}.nullable", "nullable cannot be true at the root"))
+    return errors + _root_mistakes(schema, at)
+
+
+def _root_mistakes(schema: Object, at: str) -> Errors:
     word = schema.get("type", "")
     if not word:
         return [required(f"{at}.type", "must not be empty at the root")]
@@ -194,7 +211,7 @@ def _map_list_mistakes(keys: list[str], elements: Object, at: str) -> Errors:
         path = f"{at}.items.properties[{key}]"
         if field.get("type") in ("array", "object"):
             detail = f"must be a scalar type if parent array's {LIST_TYPE} is map"
-            errors.append(invalid(f"{path}.type", field["type"], detail))
+            errors.append(invalid(f"{path}.type", "object", detail))
         if "default" not in field and key not in needed:
             detail = f"this property is in {LIST_KEYS}, so it must have a default or be a required property"
             errors.append(required(f"{path}.default", detail))

@@ -8,11 +8,13 @@ from typing import Any
 
 from seamark.errors import Object
 from seamark.kinds.extensions import jsonpaths, structural
-from seamark.kinds.values.fields import Errors, duplicate, invalid, required
+from seamark.kinds.values.fields import Errors, duplicate, invalid, required, too_many
 from seamark.kinds.values.metadata import dns_1035_label
 
 _COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
 _COLUMN_FORMATS = ("byte", "date", "date-time", "double", "float", "int32", "int64", "password")
+_MOST_SELECTABLE = 8
+_LONGEST_WARNING = 256
 _SELECTABLE = ("string", "boolean", "integer")
 _version = re.compile(r"v(\d{1,63})(?:(alpha|beta)(\d{1,63}))?")
 
@@ -55,21 +57,38 @@ def _version_mistakes(version: Object, index: int, *, alone: bool, is_new: bool)
     for mistake in dns_1035_label(name):
         errors += [invalid("spec.version", name, mistake)] if index == 0 else []
         errors.append(invalid(f"{at}.name", name, mistake))
-    text = version.get("deprecationWarning")
-    if text is not None and not version.get("deprecated"):
-        errors.append(invalid(f"{at}.deprecationWarning", text, "can only be set for deprecated versions"))
+    if (text := version.get("deprecationWarning")) is not None:
+        wrong = _warning_mistakes(text) if version.get("deprecated") else ["can only be set for deprecated versions"]
+        errors += (invalid(f"{at}.deprecationWarning", text, mistake) for mistake in wrong)
     place = "spec" if alone else at
     schema = (version.get("schema") or {}).get("openAPIV3Schema")
     if schema is None:
         errors.append(required(f"{at}.schema.openAPIV3Schema"))
     elif is_new:
         where = "spec.validation" if alone else f"{at}.schema"
-        errors += structural.mistakes(schema, f"{where}.openAPIV3Schema")
+        has_status = (version.get("subresources") or {}).get("status") is not None
+        errors += structural.mistakes(schema, f"{where}.openAPIV3Schema", has_status=has_status)
     for number, column in enumerate(version.get("additionalPrinterColumns") or ()):
         errors += _column_mistakes(column, f"{place}.additionalPrinterColumns[{number}]")
     if (scale := (version.get("subresources") or {}).get("scale")) is not None:
         errors += _scale_mistakes(scale, f"{place}.subresources.scale")
     return errors + _selectable_mistakes(version, schema or {}, f"{place}.selectableFields")
+
+
+def _warning_mistakes(text: str) -> list[str]:
+    found = []
+    if len(text.encode()) > _LONGEST_WARNING:
+        found.append(f"must be <= {_LONGEST_WARNING} characters long")
+    if not text:
+        found.append("must not be an empty string")
+    for index, letter in enumerate(text):
+        if not letter.isprintable():
+            place = len(text[:index].encode())
+            found.append(
+                f"must only contain printable UTF-8 characters; non-printable character found at index {place}"
+            )
+            break
+    return found
 
 
 def _column_mistakes(column: Object, at: str) -> Errors:
@@ -83,7 +102,11 @@ def _column_mistakes(column: Object, at: str) -> Errors:
         errors.append(invalid(f"{at}.type", word, f"must be one of {','.join(_COLUMN_TYPES)}"))
     if form and form not in _COLUMN_FORMATS:
         errors.append(invalid(f"{at}.format", form, f"must be one of {','.join(_COLUMN_FORMATS)}"))
-    return errors + _path_mistakes(path, f"{at}.JSONPath")
+    if not path:
+        errors.append(required(f"{at}.JSONPath"))
+    elif not path.startswith("."):  # No more is asked of it: such columns are then not shown.
+        errors.append(invalid(f"{at}.JSONPath", path, "must be a simple json path starting with ."))
+    return errors
 
 
 def _path_mistakes(path: str, at: str) -> Errors:
@@ -121,8 +144,9 @@ def _selectable_mistakes(version: Object, schema: Object, at: str) -> Errors:
             errors.append(duplicate(place, path))
         elif mistake := _selectable_mistake(path, schema):
             errors.append(invalid(place, path, mistake))
-        seen.add(path)
-    return errors
+        else:
+            seen.add(path)
+    return errors + ([too_many(at, len(seen), _MOST_SELECTABLE)] if len(seen) > _MOST_SELECTABLE else [])
 
 
 def _selectable_mistake(path: str, schema: Object) -> str:

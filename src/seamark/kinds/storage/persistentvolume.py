@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from posixpath import normpath
 from typing import Any
@@ -30,6 +31,13 @@ _RECYCLE = (
     "spec.persistentVolumeReclaimPolicy: The Recycle reclaim policy is deprecated. Instead, the recommended approach "
     "is to use dynamic provisioning."
 )
+_RENAMED_LABELS = {  # that a volume may come to name otherwise, though its node affinity does not change
+    "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
+    "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
+    "beta.kubernetes.io/os": "kubernetes.io/os",
+    "beta.kubernetes.io/arch": "kubernetes.io/arch",
+    "beta.kubernetes.io/instance-type": "node.kubernetes.io/instance-type",
+}
 
 
 class PersistentVolumeKind(Kind):
@@ -87,9 +95,10 @@ class PersistentVolumeKind(Kind):
             errors.append(forbidden("spec.persistentvolumesource", sentence))
         if spec.get("volumeMode") != before.get("volumeMode"):
             errors.append(immutable("volumeMode", spec.get("volumeMode")))
-        if before.get("nodeAffinity") not in (None, spec.get("nodeAffinity")):
+        if (was_near := before.get("nodeAffinity")) is not None and not _same_nodes(spec.get("nodeAffinity"), was_near):
             shown = go_names.VOLUME_NODE_AFFINITY(spec.get("nodeAffinity"))
-            errors.append(immutable("nodeAffinity", shown))
+            sentence = "field is immutable, except for updating from beta label to GA"
+            errors.append(invalid("nodeAffinity", shown, sentence))
         chosen = "volumeAttributesClassName"
         if before.get(chosen) is not None and spec.get(chosen) is None:
             errors.append(forbidden(f"spec.{chosen}", "update from non-nil value to nil is forbidden"))
@@ -129,6 +138,19 @@ class PersistentVolumeKind(Kind):
 
 def _source_of(spec: Object) -> Object:
     return {field: spec[field] for field in SOURCES if field in spec}
+
+
+def _same_nodes(affinity: Object | None, old: Object) -> bool:
+    """Whether an affinity is that of before, but for labels that have since got another name."""
+    if affinity == old:
+        return True
+    new_terms, terms = (((each or {}).get("required") or {}).get("nodeSelectorTerms") or [] for each in (affinity, old))
+    renamed = copy.deepcopy(terms)
+    for term, other in zip(renamed, new_terms, strict=False):
+        for wanted, now in zip(term.get("matchExpressions") or (), other.get("matchExpressions") or (), strict=False):
+            if _RENAMED_LABELS.get(wanted.get("key")) == now.get("key"):
+                wanted["key"] = now["key"]
+    return affinity is not None and renamed == new_terms
 
 
 def volume_mistakes(spec: Object, path: str, *, name: str) -> Errors:
