@@ -28,3 +28,16 @@ def test_files_and_directories(tmp_path):
     assert (images.kind_of(rule.place), rule.words) == ("directory", ())
     with pytest.raises(NoImage, match="neither a directory nor a file"):
         images.kind_of(str(tmp_path / "nothing"))
+
+
+@pytest.mark.parametrize("image", ["nginx", "nginx:latest", "docker.io/library/nginx", "nginx@sha256:abc"])
+@pytest.mark.parametrize("pattern", ["nginx", "nginx:latest"])
+def test_an_image_without_a_tag_is_the_latest(image: str, pattern: str) -> None:
+    rules = images.parse([f"{pattern}=host"])
+    if (image, pattern) == ("nginx@sha256:abc", "nginx:latest"):
+        with pytest.raises(images.NoImage):
+            images.rule_of(image, rules)
+    else:
+        assert images.rule_of(image, rules).pattern == pattern
+    with pytest.raises(images.NoImage):
+        images.rule_of("nginx:1", images.parse(["nginx:latest=host"]))

@@ -103,12 +103,13 @@ def rule_of(image: str, rules: Iterable[Rule]) -> Rule:
 
 
 def names(image: str) -> tuple[str, ...]:
-    """The ways to write an image that a pattern may mean: as it stands, without its tag, and without its registry."""
+    """The ways to write an image that a pattern may mean: with and without its tag, and without its registry."""
     plain = image.partition("@")[0]
-    head, slash, last = plain.rpartition("/")
-    untagged = head + slash + last.partition(":")[0]
-    short = last
-    return tuple(dict.fromkeys((image, plain, untagged, short, short.partition(":")[0])))
+    head, slash, short = plain.rpartition("/")
+    untagged = short.partition(":")[0]
+    tagged = short if ":" in short or plain != image else f"{short}:latest"
+    ways = (image, plain, head + slash + untagged, head + slash + tagged, short, untagged, tagged)
+    return tuple(dict.fromkeys(ways))
 
 
 def kind_of(place: str) -> str:
