@@ -405,6 +405,7 @@ def conform_patched(
         current={"metadata": {}},
         field_validation=validation,
         mistakes=mistakes,
+        strategic=None,
         warnings=warnings,
     )
 

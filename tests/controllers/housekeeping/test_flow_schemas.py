@@ -23,7 +23,10 @@ async def test_a_schema_dangles_until_its_level_comes_and_when_it_goes(own):
         schema = {"metadata": {"name": "s"}, "spec": {"priorityLevelConfiguration": {"name": "l"}}}
         await own.cluster.create(FLOW_SCHEMAS, schema)
         assert await dangling(own, "s") == [("Dangling", "True", "NotFound")]
-        level = {"metadata": {"name": "l"}, "spec": {"type": "Exempt", "exempt": {}}}
+        level = {
+            "metadata": {"name": "l"},
+            "spec": {"type": "Limited", "limited": {"limitResponse": {"type": "Reject"}}},
+        }
         await own.cluster.create(PRIORITY_LEVELS, level)
         assert await dangling(own, "s") == [("Dangling", "False", "Found")]
         await own.cluster.delete(PRIORITY_LEVELS, "l")
