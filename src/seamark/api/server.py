@@ -33,7 +33,7 @@ from seamark.api.http.levels import Levels
 from seamark.api.http.listener import Listener
 from seamark.api.http.unread import Unread
 from seamark.api.http.verbs import Verbs
-from seamark.api.http.watch import Watches
+from seamark.api.http.watches.opening import Watches
 from seamark.api.identity.keys import KeyRing
 from seamark.api.identity.signers import SignerRights
 from seamark.api.identity.tokens import ServiceAccountTokens

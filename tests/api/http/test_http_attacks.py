@@ -19,7 +19,8 @@ from seamark.api.http.messages import Response, Streaming
 from seamark.api.http.pieces import frame
 from seamark.api.http.protocol import Connection
 from seamark.api.http.stream import Stream
-from seamark.api.http.watch import Alike, Watch
+from seamark.api.http.watches.alike import Alike
+from seamark.api.http.watches.watch import Watch
 
 LOOPS = pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"

@@ -11,7 +11,8 @@ import uvloop
 from served import ADMIN, served
 
 from seamark.api.certificates import Authority
-from seamark.api.http import watch as watching
+from seamark.api.http.watches import alike, opening
+from seamark.api.http.watches import watch as watching
 from seamark.api.state.entries import prefix_of
 from seamark.kinds.resource import CONFIGMAPS
 from seamark.store.protocol import Batch, Change
@@ -194,7 +195,7 @@ async def test_the_end_of_a_watch(api):
 
 
 async def test_long_selectors_of_open_watches_are_bounded(api, monkeypatch):
-    monkeypatch.setattr(watching, "LONG_SELECTORS", 3 * watching.LONG_SELECTOR)
+    monkeypatch.setattr(opening, "LONG_SELECTORS", 3 * opening.LONG_SELECTOR)
     long = f"{BASE}?watch=1&labelSelector=app in ({','.join('a' * 63 for _ in range(17))})".replace(" ", "%20")
     first, second = await api.watch(long), await api.watch(long)
     refused = await api.ask("GET", long)
@@ -326,7 +327,7 @@ class TestSlowClients:
             lines.on_writable()
         first, second = lines.events
         assert [bool(each["object"]["columnDefinitions"]) for each in (first, second)] == [True, False]
-        assert max(map(len, lines.frames)) <= watching.PIECE
+        assert max(map(len, lines.frames)) <= alike.PIECE
 
     async def test_one_that_ends_within_an_event_sends_it_whole(self, api):
         lines = await self._stalled(api)
@@ -458,7 +459,7 @@ def test_clients_that_never_read_over_tls(run, tmp_path):
                 held = [c.transport.get_write_buffer_size() for c in listener.connections if c.transport is not None]
                 most = max(most, sum(held))
             await seen
-            assert most <= 21 * 2 * watching.PIECE
+            assert most <= 21 * 2 * alike.PIECE
             assert api.api.watches.unread.size <= 1_200_000
             assert api.api.cache.room.used <= 400_000
             assert len(api.api.watches.open) < 21  # some had to go

@@ -11,5 +11,5 @@
 - ``url`` is what a path and a query ask for, ``body`` what a body holds
 - ``negotiate`` is the representation a client accepts: JSON, YAML or protobuf, the object, its metadata or a Table
 - ``verbs`` calls the operation of each verb and answers with its result
-- ``render`` makes the bytes of objects and lists, ``watch`` streams events, ``websocket`` to browsers
+- ``render`` makes the bytes of objects and lists, ``watches`` streams events, ``websocket`` to browsers
 """

@@ -23,7 +23,7 @@ from seamark.api.http.messages import Request, Response, Streaming
 from seamark.api.http.negotiate import PROTOBUF, STORED, STREAMED, TABLES, negotiate, not_streamable
 from seamark.api.http.render import Renderer
 from seamark.api.http.url import Query, delete_options, first, flag, list_options, patch_options, write_options
-from seamark.api.http.watch import Watches
+from seamark.api.http.watches.opening import Watches
 from seamark.api.http.websocket import asked_for, upgraded
 from seamark.api.operations import FOUND, Answered, Operations, success
 from seamark.api.state.entries import Entry

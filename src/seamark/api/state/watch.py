@@ -1,7 +1,7 @@
 """Which events a watch delivers, beginning where; and a watch for readers in this process.
 
 A watch begins with what is there, with the events kept in memory, or (if it begins further back) with the store's log.
-:mod:`seamark.api.http.watch` sends the same events to clients.
+:mod:`seamark.api.http.watches` sends the same events to clients.
 """
 
 from __future__ import annotations

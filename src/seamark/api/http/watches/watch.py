@@ -1,10 +1,4 @@
-"""Watches over HTTP: a :class:`Watch` is offered events by the cache and writes them to its client.
-
-Watches that see the same are :class:`Alike`: an event is looked at once for all of them, encoded once, and its bytes go
-to every client, once per batch.
-A slow client takes no more memory than one that reads, apart from what its socket's buffers hold: it gets the events
-that it missed from those that the cache keeps for all, and its watch ends if they are gone.
-"""
+"""One watch, from its beginning to its end."""
 
 from __future__ import annotations
 
@@ -12,28 +6,27 @@ import asyncio
 import logging
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from functools import partial
 from itertools import islice
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from seamark import errors
-from seamark.api.http.messages import Streaming
 from seamark.api.http.pieces import frame
 from seamark.api.http.render import Renderer
 from seamark.api.http.stream import Outlet, Stream
-from seamark.api.http.unread import Unread
-from seamark.api.state.collection import Collection
+from seamark.api.http.watches.alike import PIECE, Alike, encoded, unconverted
 from seamark.api.state.entries import Entry, Event
 from seamark.api.state.failures import unwatchable
 from seamark.api.state.forms import converted
-from seamark.api.state.read import Reader
-from seamark.api.state.watch import Watching, seen
+from seamark.api.state.watch import Watching
 from seamark.errors import Object
 from seamark.kinds.language import decode
 from seamark.kinds.language.shape import Shape
-from seamark.remembering import LONGEST
 from seamark.store.protocol import StoreError
+
+if TYPE_CHECKING:
+    from seamark.api.http.watches.opening import Watches
 
 log = logging.getLogger(__name__)
 
@@ -41,72 +34,9 @@ log = logging.getLogger(__name__)
 SHORTEST_WATCH, LONGEST_WATCH = 1800.0, 3600.0
 BOOKMARK_SECONDS = 60.0
 BOOKMARK_BEFORE_END = 2.0
-# Events are written in pieces of at most about this many bytes, each only when the client has read most of the last.
-PIECE = 64 * 1024
 CONVERTED_AT_ONCE = 256  # events whose objects are converted together
-# Selectors of open watches that are longer than what is remembered for all may have so many characters together.  Read,
-# a selector takes about ten times as many bytes.
-LONG_SELECTOR = LONGEST
-LONG_SELECTORS = 8 * 1024 * 1024
 ALL = 1 << 63  # greater than any revision
 INITIAL_END = "k8s.io/initial-events-end"
-
-
-class Watches:
-    """Opens watches, counts them, and ends them all when the server stops.
-
-    ``unread`` bounds the memory of those whose clients do not read.
-    """
-
-    def __init__(self, reader: Reader, unread: Unread) -> None:
-        self._reader = reader
-        self.unread = unread
-        self.open: set[Watch] = set()
-        self._alike: dict[object, Alike] = {}
-        self._long_selectors = 0  # characters
-
-    def start(self, watching: Watching, renderer: Renderer) -> Streaming:
-        """The answer to a watch request; events flow once its head is sent.
-
-        Raises TooManyRequests if the selectors of watches would take too much memory.
-        """
-        if self._long_selectors + _long_selectors(watching) > LONG_SELECTORS:
-            raise errors.TooManyRequests("Too many watches with long selectors, please try again later.", retry_after=1)
-
-        def begin(stream: Stream) -> None:
-            watch = Watch(watching, renderer, stream, self)
-            self.open.add(watch)
-            self._long_selectors += _long_selectors(watching)
-            watch.begin(fresh=self._reader.wait)
-
-        return Streaming(begin, renderer.representation.streamed_as)
-
-    def join(self, watch: Watch) -> Alike:
-        """Offer all further events to the watch, until it leaves those that it is now one of."""
-        watching, selection, renderer = watch.watching, watch.watching.selection, watch.renderer
-        options = watching.options
-        key = (watch.collection, selection.namespace, selection.name, options.labels, options.fields, renderer.key)
-        alike = self._alike.get(key)
-        if alike is None:
-            alike = self._alike[key] = Alike(watching, renderer, partial(self._alike.pop, key))
-        alike.add(watch)
-        return alike
-
-    def ended(self, watch: Watch) -> None:
-        self.unread.moves(watch)
-        if watch in self.open:
-            self.open.remove(watch)
-            self._long_selectors -= _long_selectors(watch.watching)
-
-    def end_all(self) -> None:
-        for watch in list(self.open):
-            watch.end()
-
-
-def _long_selectors(watching: Watching) -> int:
-    """How many characters the selectors of a watch have, if those are long."""
-    sizes = (len(watching.options.labels), len(watching.options.fields))
-    return sum(size for size in sizes if size > LONG_SELECTOR)
 
 
 def _blank(shape: Shape) -> bytes:
@@ -120,129 +50,6 @@ def bookmark(renderer: Renderer, metadata: Object, *, first: bool) -> bytes:
     blank = msgspec.json.decode(renderer.kind.shape.form(_blank))
     obj = {**blank, "kind": resource.kind, "apiVersion": resource.api_version, "metadata": metadata}
     return renderer.line("BOOKMARK", renderer.in_watch(obj, first=first))
-
-
-class Alike:
-    """The watches with one selection and one representation: the cache offers an event to all of them at once.
-
-    Most of them are *even*: they have all events so far, and their clients read.  What they are sent next is the same,
-    so that nothing has to be looked at per watch: the next event goes to the outlets of their streams, one after the
-    other.  A watch becomes even when it is given an event as it comes, and is so until it falls behind or ends.
-    """
-
-    def __init__(self, watching: Watching, renderer: Renderer, on_empty: Callable[[], object]) -> None:
-        self._watching = watching
-        self._renderer = renderer
-        self._on_empty = on_empty
-        self._converts = watching.converts
-        self._columns = renderer.representation.as_ == "Table"
-        self._collection = watching.collection
-        self._even: dict[Watch, Outlet] = {}
-        self._outlets: list[Outlet] | None = None  # of these, None if they have changed
-        self._others: dict[Watch, None] = {}
-        self._pending: list[bytes] = []  # offered, not yet flushed
-        self._first = self._last = 0  # the revisions of the first and the last of these
-        self._unsubscribe = self._collection.subscribe(self, watching.selection.namespace, watching.selection.name)
-
-    def add(self, watch: Watch) -> None:
-        self._others[watch] = None
-
-    def remove(self, watch: Watch) -> None:
-        self.part(watch)
-        del self._others[watch]
-        if not self._even and not self._others:
-            self._unsubscribe()
-            del self._unsubscribe  # it refers to this object
-            self._on_empty()
-
-    def _join(self, watch: Watch) -> None:
-        """It is even with the others."""
-        del self._others[watch]
-        self._even[watch] = watch.outlet
-        self._outlets = None
-
-    def part(self, watch: Watch) -> None:
-        """It is not even with the others any more."""
-        if self._even.pop(watch, None) is not None:
-            self._others[watch] = None
-            self._outlets = None
-
-    @property
-    def _watches(self) -> list[Watch]:
-        return [*self._even, *self._others]
-
-    def offer(self, event: Event) -> None:
-        self._last = event.entry.revision
-        if not self._pending:
-            self._first = self._last
-        if self._converts and unconverted(self._watching, event):
-            # It waits in the collection until a webhook has converted it, and so do those after it.
-            self._pending.clear()
-            for watch in self._watches:
-                self._send_from_collection(watch)
-            return
-        view = seen(event, self._watching.selection)
-        if view is not None:
-            self._pending.append(encoded(event, view, self._renderer, self._collection))
-
-    def flush(self, revision: int) -> None:
-        if not self._pending:
-            return
-        data = self._pending[0] if len(self._pending) == 1 else b"".join(self._pending)
-        self._pending.clear()
-        at_once = len(data) <= PIECE
-        others = list(self._others) if at_once else self._watches
-        if at_once:
-            outlets = self._outlets
-            if outlets is None:
-                outlets = self._outlets = list(self._even.values())
-            for outlet in outlets:
-                try:
-                    outlet.write(data)
-                except Exception:
-                    self._cut(outlet)
-        for watch in others:
-            try:
-                if at_once and watch.after < self._first and not (self._columns and watch.first):
-                    if watch.deliver(data):
-                        self._join(watch)
-                else:
-                    # This is too much to write at once, or the watch begins after some of these events, or its client
-                    # has yet to get the columns of a Table.
-                    self._send_from_collection(watch)
-            except Exception:
-                self._cut(watch.outlet)
-
-    def _send_from_collection(self, watch: Watch) -> None:
-        """Let a watch find those events that were offered last by itself."""
-        if watch.after < self._last:
-            watch.send_after(max(watch.after, self._first - 1))
-
-    def _cut(self, outlet: Outlet) -> None:
-        """A mistake about one connection must not end all others, and the server with them."""
-        log.exception("a watch of %s is cut off, because it failed", self._renderer.kind.resource.plural)
-        for watch in self._watches:
-            if watch.outlet is outlet:
-                watch.cut()
-
-    def end(self) -> None:
-        for watch in self._watches:
-            watch.end()
-
-
-def encoded(event: Event, view: tuple[str, Entry], renderer: Renderer, collection: Collection) -> bytes:
-    """The chunk of an event: made once for all watches that see it alike."""
-    key = (view[0], renderer.key)
-    data = event.encoded.get(key)
-    if data is None:
-        data = event.encoded[key] = frame(renderer.event(*view, first=False))
-        collection.grow(len(data))
-    return data
-
-
-def unconverted(watching: Watching, event: Event) -> bool:
-    kind = watching.selection.kind
-    return any(entry.form(kind) is None for entry in watching.needed(event))
 
 
 class Watch:
