@@ -263,3 +263,11 @@ def test_few_are_kept() -> None:
         twins.came(each, pod("web-0"), None)
     assert not twins.expects(likes[0])
     assert twins.expects(likes[1])
+
+
+async def test_one_that_is_used_is_kept(api: Served, judged: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("seamark.api.write.twins.MOST", 2)
+    for n in range(6):
+        await api.post(PODS, pod(f"web-{n}"))
+        await api.post(PODS, pod(f"other-{n}", labels={"n": str(n)}))
+    assert [name for name in judged if name.startswith("web")] == ["web-0", "web-1"]

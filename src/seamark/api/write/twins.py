@@ -84,14 +84,17 @@ def likeness(target: Target, document: Document, caller: Caller) -> tuple[Likene
 
 
 class Twins:
-    """The last objects that were made of documents that came more than once."""
+    """Objects that were made of documents that came more than once; those that are used are kept."""
 
     def __init__(self) -> None:
         self._kept: dict[Likeness, Twin | None] = {}  # the latest last; None for a document that came once
 
     def find(self, like: Likeness) -> Twin | None:
         twin = self._kept.get(like)
-        return twin if twin is not None and twin.valid else None
+        if twin is None or not twin.valid:
+            return None
+        self._kept[like] = self._kept.pop(like)
+        return twin
 
     def expects(self, like: Likeness) -> bool:
         """Whether the document came before, so that it pays to keep what becomes of it."""
