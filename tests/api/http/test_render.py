@@ -120,7 +120,15 @@ async def test_every_kind_in_every_representation(api):
             assert (answer.status, answer.type) == (200, accept.partition(";")[0]), (path, accept, answer)
 
 
-@pytest.mark.parametrize("accept", [TABLE, META.format("List"), "application/vnd.kubernetes.protobuf"])
+@pytest.mark.parametrize(
+    "accept",
+    [
+        TABLE,
+        META.format("List"),
+        "application/vnd.kubernetes.protobuf",
+        META.format("List").replace("json", "vnd.kubernetes.protobuf"),
+    ],
+)
 async def test_others_are_answered_while_a_long_list_is_made(api, accept):
     for n in range(40):
         await api.post(BASE, {"metadata": {"name": f"m{n:02d}"}, "data": {"a": "x" * (LARGE_STORED // 10)}})
@@ -142,6 +150,7 @@ async def test_others_are_answered_while_a_long_list_is_made(api, accept):
         rows = [row for page in pages for row in page.json["rows"]]
         assert [row["object"] for row in answer.json["rows"]] == [row["object"] for row in rows]
     elif "protobuf" in accept:
+        assert answer.body.startswith(b"k8s\0")
         assert all(b"m%02d" % n in answer.body for n in range(40))
     else:
         assert answer.json["items"] == [item for p in pages for item in p.json["items"]]

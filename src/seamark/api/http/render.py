@@ -138,8 +138,13 @@ class Renderer:
         # One after the other, because all of them as dicts take several times the memory of their bytes.
         return _spliced(answer, part, b"", [msgspec.json.encode(show(self.object(entry))) for entry in entries])
 
+    @property
+    def whole(self) -> bool:
+        """Whether a list can only be written when all of its items are there as dicts."""
+        return self.representation.format != "json" and not self._messages
+
     async def many_in_portions(self, entries: Sequence[Entry], listing: Object) -> list[bytes]:
-        """As :meth:`many`, but others are answered after each portion of the objects; not for YAML."""
+        """As :meth:`many`, but others are answered after each portion of the objects; not if it is :attr:`whole`."""
         if self._messages:
             for portion in _portions(entries):
                 for entry in portion:

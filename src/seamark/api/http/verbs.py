@@ -324,11 +324,11 @@ def _answered(renderer: Renderer, result: Answered) -> bytes:
 
 
 def _list_answer(renderer: Renderer, page: Page) -> Response | Awaitable[Response]:
-    """A list in the form asked for.  If that takes long, others are answered meanwhile: YAML is made in a thread."""
+    """A list in the form asked for.  If that takes long, others are answered meanwhile; some are made in a thread."""
     content_type = renderer.representation.content_type
     if not renderer.lengthy(page.entries):
         return Response(200, renderer.many(page.entries, page.listing), content_type)
-    if renderer.representation.format == "yaml":
+    if renderer.whole:
         return Response(200, [], content_type, write=partial(renderer.many, page.entries, page.listing))
 
     async def in_portions() -> Response:
