@@ -220,6 +220,24 @@ async def test_health(api):
     api.api.cache.lost = None
 
 
+async def test_health_without_some_of_its_checks(api):
+    verbose = (await api.ask("GET", "/healthz?verbose&exclude=store")).body
+    assert verbose == b"[+]ping ok\n[+]store excluded: ok\nhealthz check passed\n"
+    unknown = (await api.ask("GET", "/livez?verbose=1&exclude=b&exclude=a&exclude=ping")).body
+    assert unknown == (
+        b"[+]ping excluded: ok\n"
+        b'warn: some health checks cannot be excluded: no matches for "a","b"\n'
+        b"livez check passed\n"
+    )
+    assert (await api.ask("GET", "/readyz?exclude=nothing")).body == b"ok"
+    api.api.cache.lost = Unavailable("gone")
+    assert (await api.ask("GET", "/healthz?exclude=store")).body == b"ok"
+    answer = await api.ask("GET", "/healthz?exclude=ping&note=verbose")
+    assert (answer.status, b"[+]ping excluded: ok\n[-]store failed: gone\n" in answer.body) == (500, True)
+    api.api.cache.lost = None
+    assert (await api.ask("GET", "/healthz?note=verbose")).body == b"ok"
+
+
 async def test_a_timeout_must_be_a_duration(api):
     assert (await api.ask("GET", f"{BASE}?timeout=30s")).status == 200
     answer = await api.ask("GET", f"{BASE}?timeout=soon")

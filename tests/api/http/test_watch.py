@@ -51,6 +51,19 @@ async def test_a_version_to_come_is_waited_for(api):
     assert told(await lines.wait_for(1)) == [("ADDED", "c")]
 
 
+async def test_a_watch_of_one_object_selects_no_other(api):
+    await api.post(BASE, configmap("a"))
+    path = "/api/v1/watch/namespaces/default/configmaps/a?fieldSelector="
+    lines = await api.watch(f"{path}metadata.name%3Da,metadata.namespace%3Ddefault")
+    assert told(await lines.wait_for(1)) == [("ADDED", "a")]
+    for selector in ("metadata.name%3Db", "metadata.name!%3Db", "metadata.namespace%3Ddefault"):
+        answer = await api.ask("GET", f"{path}{selector}")
+        assert (answer.status, answer.json["message"]) == (
+            400,
+            "fieldSelector metadata.name doesn't match requested name",
+        )
+
+
 async def test_initial_state_is_told_once_whatever_happens_meanwhile(api):
     await api.post(BASE, configmap("a"))
     lines = await api.watch(f"{BASE}?watch=1")

@@ -61,9 +61,40 @@ async def test_logs_that_are_refused(api, pods):
             ("two/log", (400, "a container name must be specified for pod two, choose one of: [a b]")),
             ("none/log", (404, 'pods "none" not found')),
             ("web/log?previous=true", (400, 'previous terminated container "main" in pod "web" not found')),
+            # Options are judged before anybody looks for the Pod.
+            (
+                "none/log?tailLines=-1",
+                (
+                    422,
+                    'PodLogOptions "none" is invalid: tailLines: Invalid value: -1: must be greater than or equal to 0',
+                ),
+            ),
+            ("none/log?limitBytes=x", (400, 'strconv.ParseInt: parsing "x": invalid syntax')),
         ):
             async with client.get(f"{PODS}/{path}") as answer:
                 assert await status_of(answer) == expected
+
+
+async def test_a_pod_without_a_node_has_nothing_to_tell_yet(api):
+    waiting = pod("web", "main")
+    waiting["spec"].pop("nodeName")
+    await put(api, waiting)
+    answer = await api.ask("GET", f"{PODS}/web/log")
+    assert (answer.status, answer.body) == (204, b"")
+    assert (await api.ask("GET", f"{PODS}/web/log?previous=true")).status == 204
+    answer = await api.ask("GET", f"{PODS}/web/log?container=other")
+    assert (answer.status, answer.json["message"]) == (400, "container other is not valid for pod web")
+
+
+async def test_a_container_is_looked_for_before_the_pods_node(api):
+    waiting = pod("web", "main")
+    waiting["spec"].pop("nodeName")
+    await put(api, waiting)
+    for subresource in ("exec?command=ls&", "attach?"):
+        answer = await api.ask("GET", f"{PODS}/web/{subresource}stdout=true&container=other")
+        assert (answer.status, answer.json["message"]) == (400, "container other is not valid for pod web")
+        answer = await api.ask("GET", f"{PODS}/web/{subresource}stdout=true")
+        assert (answer.status, answer.json["message"]) == (400, "pod web does not have a host assigned")
 
 
 async def test_a_simulated_pod_has_no_log(api):

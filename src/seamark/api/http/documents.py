@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import platform
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
@@ -13,8 +13,10 @@ import msgspec
 from seamark.api.aggregation.backends import Foreign
 from seamark.api.call import not_allowed, not_found
 from seamark.api.http.messages import Request, Response
+from seamark.api.http.url import Query, parse_query
 from seamark.kinds.kind import Kind
 from seamark.kinds.table import Kinds
+from seamark.kinds.values.fields import show
 from seamark.kinds.wellknown import KUBERNETES_MINOR
 from seamark.metrics import Registry
 
@@ -104,7 +106,7 @@ class Documents:
                 found = {label: check() for label, check in self._checks.items()}
                 if root == "/readyz":
                     found |= readiness()
-                return _health(found, root, path[len(root) + 1 :], verbose="verbose" in request.query)
+                return _health(found, root, path[len(root) + 1 :], parse_query(request.query))
         if request.method not in ("GET", "HEAD"):
             raise not_allowed()
         if page := self._pages.get(path):
@@ -169,7 +171,7 @@ class Documents:
         return self._openapi.answer(request)
 
 
-def _health(found: dict[str, str | None], root: str, name: str, *, verbose: bool) -> Response:
+def _health(found: dict[str, str | None], root: str, name: str, query: Query) -> Response:
     if name:
         if name not in found:
             return Response(404, b"404 page not found\n", PLAIN_TEXT)
@@ -179,11 +181,22 @@ def _health(found: dict[str, str | None], root: str, name: str, *, verbose: bool
     if root == "/livez":
         # A restart mends nothing that is outside of this process, so only /healthz and /readyz look at it.
         found = {"ping": None}
-    lines = [f"[+]{label} ok\n" if wrong is None else f"[-]{label} failed: {wrong}\n" for label, wrong in found.items()]
+    excluded = set(query.get("exclude", ()))
+    lines = [_line(label, wrong, excluded) for label, wrong in found.items()]
+    if unknown := sorted(excluded.difference(found)):
+        names = ",".join(show(each) for each in unknown)
+        lines.append(f"warn: some health checks cannot be excluded: no matches for {names}\n")
     word = root[1:]
-    if all(wrong is None for wrong in found.values()):
+    if all(wrong is None or label in excluded for label, wrong in found.items()):
+        verbose = "verbose" in query
         return Response(200, "".join([*lines, f"{word} check passed\n"]).encode() if verbose else b"ok", PLAIN_TEXT)
     return Response(500, "".join([*lines, f"{word} check failed\n"]).encode(), PLAIN_TEXT)
+
+
+def _line(label: str, wrong: str | None, excluded: Container[str]) -> str:
+    if label in excluded:
+        return f"[+]{label} excluded: ok\n"
+    return f"[+]{label} ok\n" if wrong is None else f"[-]{label} failed: {wrong}\n"
 
 
 def _well() -> str | None:

@@ -62,6 +62,10 @@ def select(kind: Kind, namespace: str, name: str, options: ListOptions) -> Selec
         for term in fields.terms:
             if term.path not in known:
                 raise _unknown(kind, term.path)
+        if name and not any(
+            (term.path, term.operator, term.value) == ("metadata.name", "=", name) for term in fields.terms
+        ):
+            raise errors.BadRequest("fieldSelector metadata.name doesn't match requested name")
         namespace, name, fields = _narrowed(namespace, name, fields)
     return Selection(kind, namespace, name, labels, fields)
 

@@ -70,9 +70,11 @@ def command_of(query: Query, *, exec: bool) -> Command:
 # --- logs ------------------------------------------------------------------------------------------
 
 
-def log_options(pod: Object, query: Query, *, now: float) -> tuple[str, LogOptions]:
-    """The container, and the part of its log; raises an ``ApiError`` for options that make no sense."""
-    name = pod["metadata"]["name"]
+def log_options(name: str, query: Query, *, now: float) -> LogOptions:
+    """The part of a log, of whichever run; raises an ``ApiError`` for options that make no sense.
+
+    They are judged before the Pod is looked for, so only its ``name`` is known.
+    """
     found: Errors = []
     since, tail, limit = (integer(query, each) for each in ("sinceSeconds", "tailLines", "limitBytes"))
     moment = first(query, "sinceTime")
@@ -91,9 +93,7 @@ def log_options(pod: Object, query: Query, *, now: float) -> tuple[str, LogOptio
         found.append(forbidden("[]", "`tailLines` and specific `stream` are mutually exclusive for now"))
     if found:
         raise refuse(_LOG_OPTIONS, name, found)
-    container = container_of(pod, first(query, "container"))
-    return container, LogOptions(
-        run=log_run(pod, container, previous=flag(query, "previous")),
+    return LogOptions(
         follow=flag(query, "follow"),
         since=_moment(moment) if moment else None if since is None else now - since,
         tail=tail,

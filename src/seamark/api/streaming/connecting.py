@@ -7,13 +7,15 @@ import random
 from functools import partial
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from seamark.access.pod_streams import Connection, PodStreams, unverified
 from seamark.api.admission import Others
 from seamark.api.call import Target, not_available
 from seamark.api.http.messages import Request, Response, Streaming
 from seamark.api.http.pieces import frame
 from seamark.api.http.stream import Stream
-from seamark.api.http.url import Query, first
+from seamark.api.http.url import Query, first, flag
 from seamark.api.http.websocket import asked_for
 from seamark.api.streaming.sockets import Socket, Tasks, WebSocket
 from seamark.api.streaming.upgrading import as_either, as_websocket
@@ -44,16 +46,13 @@ class Connecting:
         assert sub is not None, "connections are made to subresources"
         if sub.name == "proxy":
             return await self._proxy(request, target)
-        pod = self._others.get(PODS, target.name, target.namespace)
-        if pod is None:
-            raise missing(PODS, target.name)
         match sub.name:
             case "log":
-                return self._log(request, target, pod, query)
+                return self._log(request, target, query)
             case "portforward":
-                return self._forward(request, target, pod, query)
+                return self._forward(request, target, query)
             case _:
-                return self._command(request, target, pod, query)
+                return self._command(request, target, query)
 
     async def _proxy(self, request: Request, target: Target) -> Response | Streaming:
         from seamark.api.streaming import kubelet_pages, proxying
@@ -116,16 +115,28 @@ class Connecting:
 
     # --- Pods --------------------------------------------------------------------------------------
 
+    def _pod(self, target: Target) -> Object:
+        pod = self._others.get(PODS, target.name, target.namespace)
+        if pod is None:
+            raise missing(PODS, target.name)
+        return pod
+
     def _pods(self, target: Target, pod: Object) -> PodStreams:
         """The nodes that run the Pod."""
         if self.pods is None or not self.pods.runs(pod["metadata"]["uid"]):
             raise not_available(target)
         return self.pods
 
-    def _log(self, request: Request, target: Target, pod: Object, query: Query) -> Response | Streaming:
+    def _log(self, request: Request, target: Target, query: Query) -> Response | Streaming:
         from seamark.api.streaming import choosing, log_messages
 
-        container, options = choosing.log_options(pod, query, now=self._clock.time())
+        options = choosing.log_options(target.name, query, now=self._clock.time())
+        pod = self._pod(target)
+        container = choosing.container_of(pod, first(query, "container"))
+        if not pod["spec"].get("nodeName"):
+            return Response(204, b"", "")  # there is nobody to ask yet, which is no mistake of the client
+        run = choosing.log_run(pod, container, previous=flag(query, "previous"))
+        options = msgspec.structs.replace(options, run=run)
         pieces = self._pods(target, pod).logs(pod["metadata"]["uid"], container, options)
 
         if asked_for(request.headers):
@@ -141,13 +152,14 @@ class Connecting:
 
         return Streaming(self.tasks.starting(pump), "text/plain")
 
-    def _command(self, request: Request, target: Target, pod: Object, query: Query) -> Response | Streaming:
+    def _command(self, request: Request, target: Target, query: Query) -> Response | Streaming:
         from seamark.api.streaming import channels, choosing, commands
 
         assert target.subresource is not None
         exec = target.subresource.name == "exec"
-        choosing.check_can_run(pod, "exec into" if exec else "attach")
+        pod = self._pod(target)
         container = choosing.container_of(pod, first(query, "container"))
+        choosing.check_can_run(pod, "exec into" if exec else "attach")
         command = choosing.command_of(query, exec=exec)
         pods = self._pods(target, pod)
         uid = pod["metadata"]["uid"]
@@ -163,9 +175,10 @@ class Connecting:
 
         return self.tasks.upgraded(upgrade, converse)
 
-    def _forward(self, request: Request, target: Target, pod: Object, query: Query) -> Response | Streaming:
+    def _forward(self, request: Request, target: Target, query: Query) -> Response | Streaming:
         from seamark.api.streaming import choosing, forwarding
 
+        pod = self._pod(target)
         choosing.check_can_run(pod, "forward a port of")
         dial = partial(self._pods(target, pod).dial, pod["metadata"]["uid"])
         upgrade = as_either(request, forwarding.IN_WEBSOCKETS, forwarding.IN_SPDY)
