@@ -1,11 +1,12 @@
 """Authentication and authorization."""
 
+import ssl
 from hashlib import sha256
 
 import pytest
 from served import ADMIN, OTHER, TOKENS, served
 
-from seamark.api.authentication import Authenticator, FixedTokens, read_token_file
+from seamark.api.authentication import Authenticator, FixedTokens, KeptCertificate, read_token_file
 from seamark.api.authorization import ANONYMOUS, AUTHENTICATED, Attributes, Decision, GroupAuthorizer, User
 from seamark.api.certificates import Authority
 from seamark.api.identity.keys import KeyRing
@@ -60,6 +61,42 @@ def test_a_certificate_says_who(authenticator, tmp_path):
     assert authenticator.user({}, der) == User("ann", ("readers", "writers", AUTHENTICATED), extra=(credential,))
     # A token is asked first.
     assert authenticator.user({"authorization": f"Bearer {OTHER}"}, der).name == "other"
+
+
+def test_the_admins_certificate_is_good_as_long_as_its_file_holds_it(tmp_path):
+    clock, authority = VirtualClock(), Authority(tmp_path)
+    authority.prepare(["x"])
+    cache = Cache(open_store("memory:"), KINDS)
+    known = Authenticator(
+        FixedTokens(lambda: TOKENS),
+        ServiceAccountTokens(cache, KeyRing(), DEFAULT_TOKENS, clock),
+        KeptCertificate(authority.admin_certificate_path, clock),
+    )
+
+    def admin():
+        return ssl.PEM_cert_to_DER_cert(authority.admin_certificate()[0].decode())
+
+    first = admin()
+    assert known.user({}, first).name == "seamark-admin"
+    assert "system:masters" in known.user({}, first).groups
+    authority.new_admin_token()
+    second = admin()
+    assert known.user({}, second).name == "seamark-admin", "a new one is good at once"
+    with pytest.raises(Unauthorized):
+        known.user({}, first)
+    authority.new_admin_token()  # and there is none now
+    assert known.user({}, second).name == "seamark-admin"
+    clock.now += 11
+    with pytest.raises(Unauthorized):
+        known.user({}, second)
+    assert known.user({"authorization": f"Bearer {OTHER}"}, second).name == "other", "a token is asked first"
+
+
+def test_a_server_that_keeps_no_certificate_knows_no_admins(authenticator, tmp_path):
+    authority = Authority(tmp_path)
+    authority.prepare(["x"])
+    with pytest.raises(Unauthorized):
+        authenticator.user({}, ssl.PEM_cert_to_DER_cert(authority.admin_certificate()[0].decode()))
 
 
 def test_tokens_in_files_are_replaced_while_the_server_runs(tmp_path):

@@ -99,6 +99,52 @@ def test_clients_name_their_user_and_groups(authority):
     assert b"PRIVATE KEY" in key
 
 
+def admin_subject(authority):
+    return x509.load_pem_x509_certificate(authority.admin_certificate()[0]).subject.rfc4514_string()
+
+
+def test_the_admin_has_a_certificate_that_is_kept_and_ends_with_its_authority(authority, clock):
+    made = authority.admin_certificate()
+    assert "CN=seamark-admin" in admin_subject(authority)
+    assert "O=system:masters" in admin_subject(authority)
+    assert b"PRIVATE KEY" in made[1]
+    certificate, ca = map(x509.load_pem_x509_certificate, (made[0], authority.ca_pem))
+    certificate.verify_directly_issued_by(ca)
+    # A client that shows an expired certificate is cut off in TLS, even if its token is good.
+    assert certificate.not_valid_after_utc == ca.not_valid_after_utc
+    assert stat.S_IMODE(authority.admin_certificate_path.stat().st_mode) == 0o600
+    clock.now += SERVER_DAYS * DAY
+    authority.prepare(["localhost"])
+    assert authority.admin_certificate() == made
+
+
+def test_the_admin_gets_another_certificate_from_another_authority(authority):
+    made = authority.admin_certificate()
+    authority.new_ca()
+    again = authority.admin_certificate()
+    assert again != made
+    x509.load_pem_x509_certificate(again[0]).verify_directly_issued_by(x509.load_pem_x509_certificate(authority.ca_pem))
+    authority.drop_earlier_cas()
+    assert authority.admin_certificate() == again, "clients that have it already go on"
+
+
+@pytest.mark.parametrize("damage", [lambda text: b"", lambda text: text[:200], lambda text: b"x" + text])
+def test_a_damaged_certificate_of_the_admin_is_made_again(authority, damage):
+    made = authority.admin_certificate()
+    path = authority.admin_certificate_path
+    path.write_bytes(damage(path.read_bytes()))
+    again = authority.admin_certificate()
+    assert again != made
+    assert "CN=seamark-admin" in admin_subject(authority)
+
+
+def test_a_new_token_of_the_admin_ends_the_certificate(authority):
+    made = authority.admin_certificate()
+    authority.new_admin_token()
+    assert not authority.admin_certificate_path.exists()
+    assert authority.admin_certificate() != made
+
+
 def test_the_context_takes_what_was_made(authority):
     context = authority.tls()
     assert context.verify_mode == ssl.CERT_OPTIONAL
@@ -121,3 +167,9 @@ def test_a_kubeconfig_has_everything_inside():
     assert found["users"][0]["user"] == {"token": "t"}
     assert found["current-context"] == found["contexts"][0]["name"]
     assert "certificate-authority-data" not in kubeconfig(server="http://x", ca=None, token="t")
+    found = yaml.safe_load(kubeconfig(server="https://x:1", ca=b"pem", token="t", certificate=(b"crt", b"key")))
+    assert found["users"][0]["user"] == {
+        "client-certificate-data": "Y3J0",
+        "client-key-data": "a2V5",
+        "token": "t",
+    }

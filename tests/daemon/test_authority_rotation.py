@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from seamark.api.certificates import Authority, single
+from seamark.cli import main
 from seamark.config import settled
 from seamark.daemon import Daemon
 from seamark.kinds.resource import CONFIGMAPS
@@ -46,6 +47,13 @@ async def status(url: str, trusts: bytes, certificate: Path | None = None) -> in
         return await client.status()
 
 
+def admins(daemon: Daemon, path: Path) -> Path:
+    """The certificate in the kubeconfig and its key, as a file."""
+    user = yaml.safe_load(daemon.kubeconfig_path.read_text())["users"][0]["user"]
+    path.write_bytes(b"".join(base64.b64decode(user[f"client-{name}-data"]) for name in ("certificate", "key")))
+    return path
+
+
 def in_kubeconfig(daemon: Daemon) -> bytes:
     cluster = yaml.safe_load(daemon.kubeconfig_path.read_text())["clusters"][0]["cluster"]
     return base64.b64decode(cluster["certificate-authority-data"])
@@ -78,15 +86,16 @@ async def test_certificates_of_both_are_good_until_the_old_authority_is_dropped(
                     await asyncio.sleep(0.01)
 
         url, old = daemon.url, authority.ca_pem
-        before = user("before")
+        before, admin = user("before"), admins(daemon, tmp_path / "admin.pem")
         async with Client(url, old, before) as open_since_before:
             assert await open_since_before.status() == 200
             authority.new_ca()
             await looked()
             both, after = authority.ca_pem, user("after")
+            admin_after = admins(daemon, tmp_path / "admin-after.pem")
             assert in_kubeconfig(daemon) == both
             for trusts in (old, both):
-                for certificate in (before, after):
+                for certificate in (before, after, admin, admin_after):
                     assert await status(url, trusts, certificate) == 200
             assert await open_since_before.status() == 200
 
@@ -97,6 +106,22 @@ async def test_certificates_of_both_are_good_until_the_old_authority_is_dropped(
             assert single(both)[0] == new
             assert await status(url, new, after) == 200
             assert await status(url, new, before) == 401
+            assert await status(url, new, admin) == 401
+            assert await status(url, new, admin_after) == 200, "who took the kubeconfig in the meantime goes on"
             assert await open_since_before.status() == 401, "also on a connection that was open"
             with pytest.raises(ssl.SSLCertVerificationError):
                 await status(url, old)
+
+
+async def test_the_admins_certificate_ends_with_the_token_also_on_open_connections(tmp_path: Path) -> None:
+    config = {"data_dir": str(tmp_path / "data"), "ephemeral": True, "api": {"port": 0}}
+    daemon = Daemon(settled(config), ())
+    async with daemon.running():
+        first = admins(daemon, tmp_path / "first.pem")
+        authority = Authority(tmp_path / "data" / "pki")
+        async with Client(daemon.url, authority.ca_pem, first) as client:
+            assert await client.status() == 200
+            assert main(["rotate", "admin-token", "--data-dir", str(tmp_path / "data")]) == 0
+            second = admins(daemon, tmp_path / "second.pem")
+            assert await status(daemon.url, authority.ca_pem, second) == 200, "and the server has looked at the file"
+            assert await client.status() == 401

@@ -9,12 +9,14 @@ import base64
 import binascii
 import csv
 import hashlib
+import ssl
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 
 from seamark import errors
 from seamark.api.authorization import ANONYMOUS, AUTHENTICATED, User
+from seamark.api.certificates import KEPT, single
 from seamark.api.identity.claims import CREDENTIAL_ID
 from seamark.api.identity.keys import LOOK_SECONDS
 from seamark.api.identity.tokens import BadToken, ServiceAccountTokens
@@ -40,18 +42,22 @@ def read_token_file(path: Path) -> dict[str, User]:
 
 
 @lru_cache(maxsize=1024)
-def _of_certificate(der: bytes) -> User | None:
-    """The user a client certificate names: CN is the name, each O a group.  None if it has no name."""
+def _of_certificate(der: bytes) -> tuple[User, bool]:
+    """The user a client certificate names, nobody if it has no name, and whether it must be kept in its file.
+
+    CN is the name, and each O a group.
+    """
     from cryptography import x509
     from cryptography.x509.oid import NameOID
 
     subject = x509.load_der_x509_certificate(der).subject
     names = [str(a.value) for a in subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
     groups = [str(a.value) for a in subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)]
+    kept = any(a.value == KEPT for a in subject.get_attributes_for_oid(NameOID.SERIAL_NUMBER))
     if not names or not names[-1]:
-        return None
+        return ANONYMOUS, kept
     credential = (CREDENTIAL_ID, (f"X509SHA256={hashlib.sha256(der).hexdigest()}",))
-    return User(names[-1], (*groups, AUTHENTICATED), extra=(credential,))
+    return User(names[-1], (*groups, AUTHENTICATED), extra=(credential,)), kept
 
 
 @lru_cache(maxsize=1024)
@@ -133,11 +139,41 @@ class FixedTokens:
         self._users = {_digest(token): user for token, user in self._read().items()}
 
 
+class KeptCertificate:
+    """The admin's certificates in their file, which may be replaced or removed while the server runs.
+
+    As with tokens, a new one is good at once, and one that was taken out ends within :data:`LOOK_SECONDS`.
+    """
+
+    def __init__(self, path: Path, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._path = path
+        self._clock = clock
+        self._next_look = 0.0
+        self._held: frozenset[bytes] = frozenset()
+
+    def holds(self, der: bytes) -> bool:
+        if self._clock.monotonic() >= self._next_look or der not in self._held:
+            self._look()
+        return der in self._held
+
+    def _look(self) -> None:
+        self._next_look = self._clock.monotonic() + LOOK_SECONDS
+        try:
+            self._held = frozenset(ssl.PEM_cert_to_DER_cert(each.decode()) for each in single(self._path.read_bytes()))
+        except FileNotFoundError:
+            self._held = frozenset()
+        except (OSError, ValueError):  # what cannot be read ends nothing
+            return
+
+
 class Authenticator:
     """Finds the user of a request."""
 
-    def __init__(self, tokens: FixedTokens, accounts: ServiceAccountTokens) -> None:
+    def __init__(
+        self, tokens: FixedTokens, accounts: ServiceAccountTokens, admin: KeptCertificate | None = None
+    ) -> None:
         self._tokens = tokens
+        self._admin = admin
         self.accounts = accounts
         self.dropped: tuple[bytes, ...] = ()  # authorities (PEM) no longer believed, which TLS may still know
 
@@ -179,4 +215,7 @@ class Authenticator:
             return ANONYMOUS
         if self.dropped and _signed_by_one_of(self.dropped, certificate):
             raise errors.Unauthorized
-        return _of_certificate(certificate) or ANONYMOUS
+        user, kept = _of_certificate(certificate)
+        if kept and (self._admin is None or not self._admin.holds(certificate)):
+            raise errors.Unauthorized
+        return user

@@ -11,6 +11,7 @@ import msgspec
 
 from seamark.errors import Forbidden, Object
 
+ADMIN = "seamark-admin"  # whose credentials are in the data directory
 MASTERS = "system:masters"
 AUTHENTICATED = "system:authenticated"
 

@@ -4,6 +4,8 @@
                                  are believed, but sign no more
     DIR/server.crt  server.key   what clients see; valid for one year, renewed in its last month or for a new address
     DIR/admin.token              the bearer token of the admin
+    DIR/admin.pem                the certificate of the admin and its key, for clients that know no tokens; certificates
+                                 of earlier authorities may follow.  It is good only as long as this file holds it
     DIR/sa.key  DIR/sa.pub       the key that signs the tokens of ServiceAccounts, and all keys that verify them
     DIR/issued.json              what was issued and until when, so that a start need not parse certificates
 
@@ -13,6 +15,7 @@ Keys and tokens are readable by their owner only.
 from __future__ import annotations
 
 import base64
+import hashlib
 import ipaddress
 import os
 import re
@@ -26,6 +29,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from seamark.api.authorization import ADMIN, MASTERS
 from seamark.api.identity.keys import new_key, public_pem
 from seamark.clock import SYSTEM_CLOCK, Clock
 from seamark.private_files import check_private, make_private_directory
@@ -39,7 +43,11 @@ SHORTEST_SECONDS = 600  # of a certificate that was asked for
 DAY = 86400.0
 # A clock that is a little behind must not find a fresh certificate in its future.
 BACKDATED = timedelta(minutes=5)
+# The admin's certificate has this serialNumber in its subject: it is good only as long as the file holds it.
+ADMIN_FILE = "admin.pem"
+KEPT = f"kept in {ADMIN_FILE}"
 _CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
+_KEY = re.compile(rb"-----BEGIN PRIVATE KEY-----.+?-----END PRIVATE KEY-----", re.DOTALL)
 
 
 class Issued(msgspec.Struct):
@@ -62,6 +70,7 @@ class Authority:
         self.server_key_path = directory / "server.key"
         self._ca_key_path = directory / f"{prefix}ca.key"
         self.admin_token_path = directory / "admin.token"
+        self.admin_certificate_path = directory / ADMIN_FILE
         self.signing_key_path = directory / "sa.key"
         self.verifying_keys_path = directory / "sa.pub"
         self._issued_path = directory / "issued.json"
@@ -69,7 +78,7 @@ class Authority:
     def prepare(self, names: Sequence[str]) -> None:
         """Make what is missing, renew what is old or does not cover ``names`` (host names and addresses)."""
         make_private_directory(self._directory)
-        for path in (self.admin_token_path, self.server_key_path, self.server_path):
+        for path in (self.admin_token_path, self.admin_certificate_path, self.server_key_path, self.server_path):
             check_private(path)
         for path in (self.signing_key_path, self.verifying_keys_path):
             check_private(path)
@@ -168,8 +177,25 @@ class Authority:
         write_private(self._ca_key_path, _key_pem(key))
 
     def new_admin_token(self) -> None:
-        """Let the admin be known by a new token; the earlier one ends."""
+        """Let the admin be known by a new token; the earlier one ends, and the admin's certificate."""
+        self.admin_certificate_path.unlink(missing_ok=True)
         write_private(self.admin_token_path, secrets.token_hex(32).encode())
+
+    def admin_certificate(self) -> tuple[bytes, bytes]:
+        """The admin's certificate and its key, PEM; made if there is none of the authority that signs now.
+
+        It is good for as long as its authority: who shows an expired certificate is cut off in TLS, with a good token
+        too.  What ends it before is a new token.  Certificates of earlier authorities stay good as long as those.
+        """
+        path = self.admin_certificate_path
+        text = path.read_bytes() if path.exists() else b""
+        mark = f"{ADMIN} of {hashlib.sha256(single(self.ca_pem)[0]).hexdigest()}\n".encode()
+        certificates, key = single(text), _KEY.search(text)
+        if text.startswith(mark) and certificates and key:
+            return certificates[0], key[0] + b"\n"
+        made = self.client(ADMIN, (MASTERS,), life=CA_DAYS, kept=True)
+        write_private(path, b"".join((mark, *made, *certificates)))
+        return made
 
     def new_signing_key(self, *, revoke: bool = False) -> None:
         """Sign tokens with a new key from now on.  Older tokens stay good, unless they are to be revoked."""
@@ -184,20 +210,27 @@ class Authority:
         from cryptography.x509.oid import ExtendedKeyUsageOID
 
         key = _new_key()
-        builder, ca_key = self._signed("seamark-apiserver", (), key, SERVER_DAYS, ExtendedKeyUsageOID.SERVER_AUTH)
+        name = _name("seamark-apiserver", ())
+        builder, ca_key = self._signed(name, key, SERVER_DAYS, ExtendedKeyUsageOID.SERVER_AUTH)
         builder = builder.add_extension(x509.SubjectAlternativeName([_alternative(n) for n in names]), critical=False)
         write_private(self.server_key_path, _key_pem(key))
         self._write_certificate(self.server_path, builder, ca_key)
         until = self._clock.time() + SERVER_DAYS * DAY
         write_private(self._issued_path, msgspec.json.encode(Issued(list(names), until)))
 
-    def client(self, name: str, groups: Sequence[str] = ()) -> tuple[bytes, bytes]:
-        """A client certificate for a user and its key, as PEM."""
+    def client(
+        self, name: str, groups: Sequence[str] = (), *, life: int = SERVER_DAYS, kept: bool = False
+    ) -> tuple[bytes, bytes]:
+        """A client certificate for a user, good for ``life`` days, and its key, as PEM.
+
+        One that is ``kept`` says so: it is refused unless it is in the file of the admin's certificate.
+        """
         from cryptography.hazmat.primitives import hashes, serialization
         from cryptography.x509.oid import ExtendedKeyUsageOID
 
         key = _new_key()
-        builder, ca_key = self._signed(name, groups, key, SERVER_DAYS, ExtendedKeyUsageOID.CLIENT_AUTH)
+        subject = _name(name, groups, KEPT if kept else "")
+        builder, ca_key = self._signed(subject, key, life, ExtendedKeyUsageOID.CLIENT_AUTH)
         certificate = builder.sign(ca_key, hashes.SHA256())
         return certificate.public_bytes(serialization.Encoding.PEM), _key_pem(key)
 
@@ -231,12 +264,13 @@ class Authority:
         return x509.load_pem_x509_certificate(self.ca_pem), key
 
     def _signed(
-        self, name: str, groups: Sequence[str], key: EllipticCurvePrivateKey, days: int, purpose: Any
+        self, subject: x509.Name, key: EllipticCurvePrivateKey, days: int, purpose: Any
     ) -> tuple[x509.CertificateBuilder, EllipticCurvePrivateKey]:
         from cryptography import x509
 
         ca, ca_key = self._ca()
-        builder = self._builder(_name(name, groups), ca.subject, key.public_key(), timedelta(days=days))
+        life, until = timedelta(days=days), ca.not_valid_after_utc
+        builder = self._builder(subject, ca.subject, key.public_key(), life, until=until)
         builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         builder = builder.add_extension(_usage("digital_signature"), critical=True)
         builder = builder.add_extension(x509.ExtendedKeyUsage([purpose]), critical=False)
@@ -295,11 +329,12 @@ def _key_pem(key: EllipticCurvePrivateKey) -> bytes:
     )
 
 
-def _name(common: str, groups: Sequence[str]) -> x509.Name:
+def _name(common: str, groups: Sequence[str], serial: str = "") -> x509.Name:
     from cryptography import x509
     from cryptography.x509.oid import NameOID
 
     attributes = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups]
+    attributes += [x509.NameAttribute(NameOID.SERIAL_NUMBER, serial)] if serial else []
     return x509.Name([*attributes, x509.NameAttribute(NameOID.COMMON_NAME, common)])
 
 
@@ -379,10 +414,15 @@ def write_private(path: Path, data: bytes) -> None:
         raise
 
 
-def kubeconfig(*, server: str, ca: bytes | None, token: str, name: str = "seamark") -> str:
-    """A kubeconfig with everything inline, for one cluster and its admin."""
+def kubeconfig(
+    *, server: str, ca: bytes | None, token: str, name: str = "seamark", certificate: tuple[bytes, bytes] | None = None
+) -> str:
+    """A kubeconfig with everything inline, for one cluster and its admin, who may have a certificate and its key."""
     # By hand, because every start writes one, and importing yaml would take a tenth of the start.
-    authority = "" if ca is None else f"\n    certificate-authority-data: {base64.b64encode(ca).decode()}"
+    authority = "" if ca is None else f"\n    certificate-authority-data: {in_base64(ca)}"
+    shown = ""
+    if certificate is not None:
+        shown = "client-certificate-data: {}\n    client-key-data: {}\n    ".format(*map(in_base64, certificate))
     return f"""\
 apiVersion: v1
 kind: Config
@@ -393,7 +433,7 @@ clusters:
 users:
 - name: {name}-admin
   user:
-    token: {msgspec.json.encode(token).decode()}
+    {shown}token: {msgspec.json.encode(token).decode()}
 contexts:
 - name: {name}
   context:
@@ -402,3 +442,8 @@ contexts:
     namespace: default
 current-context: {name}
 """
+
+
+def in_base64(data: bytes) -> str:
+    """As a kubeconfig has certificates and keys."""
+    return base64.b64encode(data).decode()

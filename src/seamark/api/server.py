@@ -21,7 +21,7 @@ from seamark.api.aggregation.reaching import Servers
 from seamark.api.allocation.repair import PortRepair
 from seamark.api.allocation.reserve import Reservations
 from seamark.api.audit.log import AuditLog
-from seamark.api.authentication import Authenticator, FixedTokens
+from seamark.api.authentication import Authenticator, FixedTokens, KeptCertificate
 from seamark.api.authorization import Authorizer, GroupAuthorizer, User, component
 from seamark.api.custom import Definitions
 from seamark.api.delete import Deleter
@@ -97,6 +97,7 @@ class ApiServer:
         clock: Clock = SYSTEM_CLOCK,
         chance: random.Random | None = None,
         front_proxy: FrontProxy | None = None,
+        admin_certificate: KeptCertificate | None = None,
         report: Callable[[], Awaitable[Report]] | None = None,
         supervisor: Supervisor | None = None,
     ) -> None:
@@ -122,7 +123,7 @@ class ApiServer:
         self._authorizer = authorizer
         self.accounts = ServiceAccountTokens(self.cache, keys or KeyRing(), token_settings, clock)
         fixed = tokens if isinstance(tokens, FixedTokens) else FixedTokens(lambda: tokens)
-        authenticator = self.authenticator = Authenticator(fixed, self.accounts)
+        authenticator = self.authenticator = Authenticator(fixed, self.accounts, admin_certificate)
         self.connecting = Connecting(Others(self.cache), clock)
         components = {
             COMPONENT_STATUSES: lambda: component_statuses({"store": self._check_store(), **readiness()}),

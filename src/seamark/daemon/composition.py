@@ -350,8 +350,10 @@ class Daemon:
         return tls
 
     def _write_kubeconfig(self, authority: Authority) -> None:
-        ca = None if self.config.api.plain_http else trusted(authority, self.config.api)
-        text = kubeconfig(server=self.url, ca=ca, token=authority.admin_token)
+        plain = self.config.api.plain_http
+        ca = None if plain else trusted(authority, self.config.api)
+        certificate = None if plain else authority.admin_certificate()
+        text = kubeconfig(server=self.url, ca=ca, token=authority.admin_token, certificate=certificate)
         write_private(self.kubeconfig_path, text.encode())
 
     def _serve(self, cluster: Any, kept: Mapping[str, Callable[[], Awaitable[None]]]) -> list[asyncio.Task[None]]:

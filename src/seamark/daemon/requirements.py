@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from seamark.api.audit import policy
 from seamark.api.audit.log import AuditLog
 from seamark.api.authentication import FixedTokens, read_token_file
-from seamark.api.authorization import AUTHENTICATED, MASTERS, User
+from seamark.api.authorization import ADMIN, AUTHENTICATED, MASTERS, User
 from seamark.api.certificates import Authority
 from seamark.api.identity.keys import KeyFileError, KeyRing
 from seamark.api.settings import ApiSettings, TokenSettings
@@ -99,7 +99,7 @@ def audit_log(settings: ApiSettings, metrics: Registry) -> AuditLog | None:
 
 def fixed_tokens(authority: Authority, file: str) -> FixedTokens:
     """The admin's token, and those of a token file."""
-    admin = User("seamark-admin", (MASTERS, AUTHENTICATED))
+    admin = User(ADMIN, (MASTERS, AUTHENTICATED))
     files = [authority.admin_token_path, *([Path(file)] if file else [])]
 
     def read() -> dict[str, User]:

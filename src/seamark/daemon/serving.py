@@ -8,6 +8,7 @@ import msgspec
 
 from seamark.api.admission import PLAIN, PLUGINS, without
 from seamark.api.aggregation.front_proxy import FrontProxy
+from seamark.api.authentication import KeptCertificate
 from seamark.api.certificates import Authority
 from seamark.api.http.documents import Readiness, Report
 from seamark.api.server import ApiServer
@@ -40,6 +41,7 @@ def api_server(
         plugins=without(PLUGINS if config.profile == "full" else PLAIN, settings.disabled_plugins),
         network=config.network,
         tokens=fixed_tokens(authority, settings.token_file),
+        admin_certificate=KeptCertificate(authority.admin_certificate_path),
         metrics=metrics,
         max_in_flight=settings.max_in_flight,
         watch_bytes=settings.watch_bytes,

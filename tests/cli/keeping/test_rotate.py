@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import base64
 import stat
 from pathlib import Path
 
 import pytest
+import yaml
 from cryptography import x509
 
 from seamark.api import certificates
-from seamark.api.certificates import Authority, single, write_private
+from seamark.api.certificates import Authority, kubeconfig, single, write_private
 from seamark.api.identity.keys import KeyRing
 from seamark.cli import main
 
@@ -56,13 +58,31 @@ def test_a_directory_without_a_key(tmp_path: Path, capsys: pytest.CaptureFixture
 
 
 def test_the_admins_token(authority: Authority, tmp_path: Path) -> None:
-    old, kubeconfig = authority.admin_token, tmp_path / "kubeconfig"
-    kubeconfig.write_text(f"token: {old}\n")
+    old, written = authority.admin_token, tmp_path / "kubeconfig"
+    written.write_text(f"token: {old}\n")
     assert main(["rotate", "admin-token", "--data-dir", str(tmp_path)]) == 0
     assert authority.admin_token != old
-    assert kubeconfig.read_text() == f"token: {authority.admin_token}\n"
-    for path in (kubeconfig, authority.admin_token_path):
+    assert written.read_text() == f"token: {authority.admin_token}\n"
+    for path in (written, authority.admin_token_path):
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_the_admins_certificate_is_replaced_with_the_token(authority: Authority, tmp_path: Path) -> None:
+    path, old = tmp_path / "kubeconfig", authority.admin_certificate()
+
+    def user() -> dict[str, str]:
+        return yaml.safe_load(path.read_text())["users"][0]["user"]
+
+    path.write_text(kubeconfig(server="https://x", ca=authority.ca_pem, token=authority.admin_token, certificate=old))
+    before = user()
+    assert main(["rotate", "admin-token", "--data-dir", str(tmp_path)]) == 0
+    new = authority.admin_certificate()
+    assert [base64.b64decode(user()[f"client-{name}-data"]) for name in ("certificate", "key")] == [*new]
+    assert user()["token"] == authority.admin_token
+    assert all(user()[key] != value for key, value in before.items())
+    assert authority.ca_pem in base64.b64decode(
+        yaml.safe_load(path.read_text())["clusters"][0]["cluster"]["certificate-authority-data"]
+    )
 
 
 def test_a_new_authority_joins_the_earlier_until_that_is_dropped(authority: Authority, tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ def parser() -> argparse.ArgumentParser:
         "rotate",
         "Replace a credential, while Seamark runs or not: it notices within ten seconds.\n\n"
         "signing-key   sign the tokens of ServiceAccounts with a new key; those that are out stay good\n"
-        "admin-token   give the admin a new token; the kubeconfig gets it too, and the old one ends\n"
+        "admin-token   give the admin a new token and certificate; the kubeconfig gets them too, and the old ones end\n"
         "ca            sign certificates with a new authority; the earlier one stays trusted until --drop-old",
         examples=EXAMPLES,
     )
@@ -69,7 +69,7 @@ def main(arguments: list[str]) -> int:
             case "admin-token":
                 _new_admin_token(authority, directory / "kubeconfig")
                 said = (
-                    f"a new token, also in {directory / 'kubeconfig'}; the old one ends, "
+                    f"a new token and certificate, also in {directory / 'kubeconfig'}; the old ones end, "
                     "also in a context that was merged: `seamark up --merge-kubeconfig` merges it again"
                 )
             case _:
@@ -94,10 +94,15 @@ def _rotate_ca(authority: Authority, kubeconfig: Path, *, drop: bool) -> str:
 
 
 def _new_admin_token(authority: Authority, kubeconfig: Path) -> None:
-    from seamark.api.certificates import write_private
+    from seamark.api.certificates import in_base64, write_private
 
-    old = authority.admin_token
+    def credentials() -> list[str]:
+        return [authority.admin_token, *map(in_base64, authority.admin_certificate())]
+
+    old = credentials()
     authority.new_admin_token()
     if kubeconfig.exists():
-        text = kubeconfig.read_text().replace(old, authority.admin_token)
+        text = kubeconfig.read_text()
+        for before, now in zip(old, credentials(), strict=True):
+            text = text.replace(before, now)
         write_private(kubeconfig, text.encode())
