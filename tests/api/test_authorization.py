@@ -77,15 +77,15 @@ def test_the_admins_certificate_is_good_as_long_as_its_file_holds_it(tmp_path):
         return ssl.PEM_cert_to_DER_cert(authority.admin_certificate()[0].decode())
 
     first = admin()
-    assert known.user({}, first).name == "seamark-admin"
+    assert known.user({}, first).name == "kubernetes-admin"
     assert "system:masters" in known.user({}, first).groups
     authority.new_admin_token()
     second = admin()
-    assert known.user({}, second).name == "seamark-admin", "a new one is good at once"
+    assert known.user({}, second).name == "kubernetes-admin", "a new one is good at once"
     with pytest.raises(Unauthorized):
         known.user({}, first)
     authority.new_admin_token()  # and there is none now
-    assert known.user({}, second).name == "seamark-admin"
+    assert known.user({}, second).name == "kubernetes-admin"
     clock.now += 11
     with pytest.raises(Unauthorized):
         known.user({}, second)

@@ -105,7 +105,7 @@ def admin_subject(authority):
 
 def test_the_admin_has_a_certificate_that_is_kept_and_ends_with_its_authority(authority, clock):
     made = authority.admin_certificate()
-    assert "CN=seamark-admin" in admin_subject(authority)
+    assert "CN=kubernetes-admin" in admin_subject(authority)
     assert "O=system:masters" in admin_subject(authority)
     assert b"PRIVATE KEY" in made[1]
     certificate, ca = map(x509.load_pem_x509_certificate, (made[0], authority.ca_pem))
@@ -135,7 +135,7 @@ def test_a_damaged_certificate_of_the_admin_is_made_again(authority, damage):
     path.write_bytes(damage(path.read_bytes()))
     again = authority.admin_certificate()
     assert again != made
-    assert "CN=seamark-admin" in admin_subject(authority)
+    assert "CN=kubernetes-admin" in admin_subject(authority)
 
 
 def test_a_new_token_of_the_admin_ends_the_certificate(authority):

@@ -11,7 +11,7 @@ import msgspec
 
 from seamark.errors import Forbidden, Object
 
-ADMIN = "seamark-admin"  # whose credentials are in the data directory
+ADMIN = "kubernetes-admin"  # as kubeadm and kind call the user whose credentials they give out
 MASTERS = "system:masters"
 AUTHENTICATED = "system:authenticated"
 

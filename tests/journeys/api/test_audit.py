@@ -44,7 +44,7 @@ def test_who_did_what(start: Start, tmp_path: Path) -> None:
     assert call(server, "DELETE", f"{PATH}/configmaps/other")[0] == 404
     assert call(server, "GET", f"{PATH}/configmaps/settings", token=None)[0] == 403
     made, kept, missing, forbidden = lines(file)
-    assert (made["verb"], made["user"]["username"]) == ("create", "seamark-admin")
+    assert (made["verb"], made["user"]["username"]) == ("create", "kubernetes-admin")
     assert made["requestObject"]["data"] == made["responseObject"]["data"] == {"a": "b"}
     assert "managedFields" not in made["responseObject"]["metadata"]
     assert kept["requestURI"] == f"{PATH}/secrets?fieldManager=me"

@@ -88,7 +88,7 @@ def test_describe_explain_and_discovery(kubectl: Kubectl) -> None:
     listed = kubectl("api-resources")
     assert all(word in listed for word in ("endpointslices", "deployments", "ipaddresses", "leases"))
     assert "discovery.k8s.io/v1" in kubectl("api-versions")
-    assert "seamark-admin" in kubectl("auth", "whoami")
+    assert "kubernetes-admin" in kubectl("auth", "whoami")
     assert kubectl("auth", "can-i", "create", "pods").strip() == "yes"
     assert "Server Version: v1.38" in kubectl("version")
     assert kubectl("cluster-info")

@@ -99,7 +99,7 @@ def test_namespaces_and_accounts(kubectl: Kubectl) -> None:
 
 def test_reviews(kubectl: Kubectl) -> None:
     who = json.loads(kubectl("auth", "whoami", "-o", "json"))
-    assert who["status"]["userInfo"]["username"] == "seamark-admin"
+    assert who["status"]["userInfo"]["username"] == "kubernetes-admin"
     assert kubectl("auth", "can-i", "delete", "services", "--subresource=status", "-n", "team").strip() == "yes"
     assert kubectl("auth", "can-i", "get", "/healthz").strip() == "yes"
     assert "*.*" in kubectl("auth", "can-i", "--list")

@@ -217,7 +217,7 @@ def test_admission_handlers_of_kopf(seamark: Cluster) -> None:
         for kind in ("validatingwebhookconfigurations", "mutatingwebhookconfigurations"):
             seamark.until(lambda kind=kind: seamark.get(kind, "shops.example.com")["webhooks"])  # type: ignore[misc]
         made = run(seamark, lambda shops: shops.create_namespaced_custom_object(*WHERE, shop(3)))
-        assert made["spec"] == {"size": 3, "street": "of seamark-admin"}
+        assert made["spec"] == {"size": 3, "street": "of kubernetes-admin"}
         with pytest.raises(kubernetes.client.ApiException) as refused:
             run(seamark, lambda shops: shops.patch_namespaced_custom_object(*WHERE, "one", {"spec": {"size": 11}}))
         assert refused.value.status == 422
