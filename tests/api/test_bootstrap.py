@@ -12,10 +12,13 @@ from seamark.api.bootstrap import (
     api_service,
     dns_service,
     make_namespaces,
+    make_own_pod,
     make_own_service,
     make_ranges,
 )
 from seamark.api.settings import ServiceNetwork
+from seamark.cli.keeping.manifests import manifest_of
+from seamark.kinds.resource import PODS
 
 
 async def test_namespaces_and_ranges_are_made_once(api):
@@ -108,3 +111,20 @@ async def test_cluster_dns_has_its_service(api):
         ("dns", "UDP", 1053),
         ("dns-tcp", "TCP", 1053),
     ]
+
+
+async def test_this_process_is_a_pod_that_nothing_drains_or_evicts(api):
+    cluster, path = api.api.cluster("test"), "/api/v1/namespaces/kube-system/pods/seamark-node-1"
+    await bootstrap.make_priority_classes(cluster)
+    await make_own_pod(cluster, "node-1")
+    pod = await api.get(path)
+    assert "kubernetes.io/config.mirror" in pod["metadata"]["annotations"]
+    assert pod["spec"]["nodeName"] == "node-1"
+    assert {"operator": "Exists", "effect": "NoExecute"} in pod["spec"]["tolerations"]
+    before = await api.store.revision()
+    await make_own_pod(cluster, "node-1")
+    assert await api.store.revision() == before
+    await cluster.delete(PODS, "seamark-node-1", namespace="kube-system", grace_seconds=0)
+    await make_own_pod(cluster, "node-1")
+    assert (await api.get(path))["metadata"]["uid"] != pod["metadata"]["uid"]
+    assert manifest_of("pods", await api.get(path)) is None, "an export is what people made"

@@ -295,3 +295,25 @@ async def test_the_parts_of_a_leader_fail_on_their_own_too(tmp_path: Path, monke
         assert parts["discovery"] is not discovery
         assert await here.page("/readyz") == (200, "ok")
         await here.until(lambda: here.left() <= before)
+
+
+async def test_this_process_is_shown_as_a_pod_that_runs(tmp_path: Path) -> None:
+    async with world(tmp_path) as made:
+        while True:
+            listed = await made.cluster.list(PODS, namespace="kube-system")
+            if [pod["status"].get("phase") for pod in listed.items] == ["Running"]:
+                break
+            await asyncio.sleep(0.01)
+        pod = listed.items[0]
+        assert pod["metadata"]["name"] == "seamark-node-1"
+        assert ("Ready", "True") in [(each["type"], each["status"]) for each in pod["status"]["conditions"]]
+        assert (await made.resolve()) == "10.96.0.1"
+
+
+async def test_without_nodes_there_is_no_pod(tmp_path: Path) -> None:
+    config = {"data_dir": str(tmp_path), "ephemeral": True, "dns_port": 0, "api": {"port": 0}, "nodes": {"count": 0}}
+    daemon = Daemon(settled(config), EVERYTHING)
+    async with daemon.running(), RemoteCluster(load(daemon.kubeconfig_path), agent="test") as cluster:
+        while not all(part.up for part in daemon.supervisor.parts.values()):
+            await asyncio.sleep(0.01)
+        assert not (await cluster.list(PODS)).items

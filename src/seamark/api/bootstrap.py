@@ -1,4 +1,4 @@
-"""What every cluster has from its first moment: namespaces, classes, service ranges, its own Services and groups.
+"""What every cluster has from its first moment: namespaces, classes, service ranges, its own Services, Pod and groups.
 
 All of it goes through the write path like a client's objects, and is made again when it is missing or wrong.
 """
@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
-from seamark import errors
+from seamark import __version__, errors
 from seamark.access.cluster import Cluster, Receipt
 from seamark.api.aggregation.front_proxy import NAME as FRONT_PROXY
 from seamark.api.certificates import single
@@ -20,6 +20,7 @@ from seamark.api.settings import ServiceNetwork
 from seamark.errors import Object
 from seamark.kinds.flowcontrol import defaults
 from seamark.kinds.kind import Kind
+from seamark.kinds.pod.annotations import MIRROR
 from seamark.kinds.policy.priority_class import SYSTEM_CLASSES
 from seamark.kinds.registration.apiservice import local_services
 from seamark.kinds.resource import (
@@ -29,6 +30,7 @@ from seamark.kinds.resource import (
     ENDPOINTS,
     FLOW_SCHEMAS,
     NAMESPACES,
+    PODS,
     PRIORITY_CLASSES,
     PRIORITY_LEVELS,
     SERVICE_CIDRS,
@@ -38,7 +40,7 @@ from seamark.kinds.resource import (
 )
 from seamark.kinds.service.allocation import address_in
 from seamark.kinds.storage.storageclass import DEFAULT_ANNOTATION
-from seamark.kinds.wellknown import SERVICE_NAME_LABEL, SKIP_MIRROR_LABEL
+from seamark.kinds.wellknown import HOW_PODS_ARE, SERVICE_NAME_LABEL, SKIP_MIRROR_LABEL
 
 log = logging.getLogger("seamark.api")
 
@@ -138,6 +140,32 @@ def dns_service(network: ServiceNetwork, address: str, port: int) -> OwnService:
     labels = {"k8s-app": "kube-dns", "kubernetes.io/cluster-service": "true", "kubernetes.io/name": "SeamarkDNS"}
     ports = [("dns", "UDP", DNS_PORT), ("dns-tcp", "TCP", DNS_PORT)]
     return OwnService("kube-system", "kube-dns", labels, address_in(network.ranges[0], 10), ports, address, port)
+
+
+async def make_own_pod(cluster: Cluster, node: str) -> None:
+    """This process as a Pod of ``kube-system``, because programs and people look there for what makes up a cluster.
+
+    It is a mirror Pod, by which Kubernetes shows what runs on a node without the API's doing: nothing drains it,
+    evicts it or starts it, and it is made again if somebody deletes it.
+    """
+    labels = {"component": "kube-apiserver", "tier": "control-plane", "k8s-app": "kube-dns"}
+    wanted = {
+        "metadata": {
+            "name": f"seamark-{node}",
+            "namespace": "kube-system",
+            "labels": {**labels, "app.kubernetes.io/part-of": "seamark"},
+            "annotations": {MIRROR: "seamark", HOW_PODS_ARE: "simulated"},
+        },
+        "spec": {
+            "nodeName": node,
+            "hostNetwork": True,
+            "priorityClassName": "system-node-critical",
+            "tolerations": [{"operator": "Exists", "effect": "NoExecute"}],
+            # No ports: they would be taken on the node, and Pods of users may want them.
+            "containers": [{"name": "seamark", "image": f"seamark:{__version__}"}],
+        },
+    }
+    await _ensure(cluster, PODS, wanted)
 
 
 async def keep(makes: Mapping[str, Callable[[], Awaitable[None]]], started: Callable[[], None]) -> None:

@@ -367,6 +367,8 @@ class Daemon:
             host, port = (inside[0], bootstrap.DNS_PORT) if inside else self.dns_addresses[0]
             services.append(bootstrap.dns_service(network, bootstrap.advertised_address(host), port))
         own = {f"{each.namespace}/{each.name}": partial(bootstrap.make_own_service, cluster, each) for each in services}
+        if self.config.profile == "full" and "nodes" in self.components and self.config.nodes.count:
+            own["kube-system/seamark"] = partial(bootstrap.make_own_pod, cluster, self.config.nodes.name(1))
         return [
             self._keep(self.supervisor.part("connections", at_once(listener.sweep))),
             self._keep(self.supervisor.part("own-objects", partial(bootstrap.keep, {**kept, **own}))),
