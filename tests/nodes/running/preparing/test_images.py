@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from seamark.nodes.running.preparing import images
@@ -41,3 +43,19 @@ def test_an_image_without_a_tag_is_the_latest(image: str, pattern: str) -> None:
         assert images.rule_of(image, rules).pattern == pattern
     with pytest.raises(images.NoImage):
         images.rule_of("nginx:1", images.parse(["nginx:latest=host"]))
+
+
+@pytest.mark.parametrize("image", ["registry.k8s.io/pause:3.10", "gcr.io/google_containers/pause", "pause@sha256:abc"])
+def test_what_only_waits_needs_no_rule(image):
+    rule = images.rule_of(image, ())
+    assert (images.kind_of(rule.place), Path(rule.place).name, rule.words) == ("program", "sleep", ("infinity",))
+    assert images.rule_of(image, images.parse(["*=host"])).place == images.HOST, "a rule comes first"
+    for other in ("pauses", "pause/web", "web:pause"):
+        with pytest.raises(NoImage):
+            images.rule_of(other, ())
+
+
+def test_a_machine_without_the_program_to_wait_with(monkeypatch):
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(NoImage):
+        images.rule_of("registry.k8s.io/pause:3.10", ())

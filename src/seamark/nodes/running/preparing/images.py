@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -17,6 +18,7 @@ import msgspec
 from seamark.kinds.wellknown import THIS_MACHINE
 
 HOST = "host"
+PAUSE = "pause"
 
 
 class ImageConfig(msgspec.Struct, frozen=True, rename="pascal"):
@@ -95,6 +97,9 @@ def rule_of(image: str, rules: Iterable[Rule]) -> Rule:
     for rule in rules:
         if any(fnmatchcase(name, rule.pattern) for name in names(image)):
             return rule
+    # Kubernetes' image that only waits is in the examples and tests of everybody, and what it does is known.
+    if PAUSE in names(image) and (waiting := shutil.which("sleep")):
+        return Rule(PAUSE, waiting, ("infinity",))
     raise NoImage(
         "ErrImagePull",
         f'no rule says what image "{image}" is on this machine; start seamark with '
