@@ -115,6 +115,52 @@ def test_another_users_files_are_refused(tmp_path: Path) -> None:
 
 
 @ROOT
+def test_another_users_directory_within_ours_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "pki").mkdir()
+    (tmp_path / "link").symlink_to("pki")
+    os.chown(tmp_path / "pki", NOBODY, -1)
+    os.lchown(tmp_path / "link", NOBODY, -1)
+    with pytest.raises(OSError, match="pki belongs to another user"):
+        make_private_directory(tmp_path / "pki")
+    with pytest.raises(OSError, match="link is a symbolic link that belongs to another user"):
+        make_private_directory(tmp_path / "link")
+    os.lchown(tmp_path / "link", os.geteuid(), -1)
+    with pytest.raises(OSError, match="link belongs to another user"):
+        make_private_directory(tmp_path / "link")
+    os.chown(tmp_path / "pki", os.geteuid(), -1)
+    make_private_directory(tmp_path / "link")  # all ours
+
+
+@ROOT
+def test_a_directory_that_was_named_may_be_another_users_unless_anybody_could_have_made_it(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    os.chown(tmp_path / "data", NOBODY, -1)
+    make_private_directory(tmp_path / "data", named=True)  # a volume of a container, say
+    tmp_path.chmod(0o1777)
+    with pytest.raises(OSError, match="data belongs to another user"):
+        make_private_directory(tmp_path / "data", named=True)
+
+
+@ROOT
+def test_keys_that_another_user_put_into_an_open_data_directory_are_not_believed(tmp_path: Path) -> None:
+    """The attack: a data directory that all could write to, and in it a ``pki`` with a token that its maker knows."""
+    data = tmp_path / "data"
+    pki = data / "pki"
+    pki.mkdir(parents=True)
+    data.chmod(0o777)
+    (pki / "admin.token").write_text("known" * 8)
+    for each in (pki, pki / "admin.token"):
+        os.chown(each, NOBODY, -1)
+    command = [sys.executable, "-m", "seamark", "apiserver", "--data-dir", str(data), "--api-port", "0"]
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert server.stdout is not None
+    assert "ready\n" not in server.stdout, server.kill()
+    said = server.communicate()[1]
+    assert server.returncode == 1
+    assert said.splitlines()[-1].endswith("pki belongs to another user; see --data-dir")
+
+
+@ROOT
 def test_an_ordinary_user_reads_nothing_of_a_server_in_an_open_directory(tmp_path: Path) -> None:
     """The attack: a data directory that was there already, open to all, and a store elsewhere."""
     for folder in (tmp_path, *tmp_path.parents[:2], tmp_path / "data", tmp_path / "store"):

@@ -123,7 +123,7 @@ class Hold:
 def hold(directory: Path) -> Iterator[Hold]:
     """Lock the directory for the block; creates it if it is missing."""
     try:
-        make_private_directory(directory)
+        make_private_directory(directory, named=True)
         lock = open_private(directory / LOCK, os.O_RDWR | os.O_CREAT)
     except OSError as error:
         raise _unusable(directory, error) from error

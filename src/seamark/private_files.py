@@ -20,10 +20,18 @@ OTHERS = 0o077  # the rights of the group and of all other users
 OTHERS_WRITE = 0o022
 
 
-def make_private_directory(path: Path) -> None:
-    """Create a directory for its owner only; if it is there, and is ours, others may at least not write to it."""
+def make_private_directory(path: Path, *, named: bool = False) -> None:
+    """Create a directory for its owner only; if it is there, and is ours, others may at least not write to it.
+
+    One that another user made is refused, because he can replace what is in it.  It may be root's, or that of the owner
+    of the directory around it.  One that our user has ``named`` is refused only where anybody could have made it.
+    """
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    found = path.stat()
+    if path.is_symlink() and path.lstat().st_uid not in (0, os.geteuid()):
+        raise OSError(errno.EPERM, f"{path.name} is a symbolic link that belongs to another user")
+    found, around = path.stat(), path.absolute().parent.stat()
+    if found.st_uid not in (0, os.geteuid(), around.st_uid) and (not named or around.st_mode & stat.S_IWOTH):
+        raise OSError(errno.EPERM, f"{path.name} belongs to another user")
     if found.st_mode & OTHERS_WRITE and found.st_uid == os.geteuid():
         logger.warning("%s could be written to by other users; now it cannot", path)
         path.chmod(stat.S_IMODE(found.st_mode) & ~OTHERS_WRITE)

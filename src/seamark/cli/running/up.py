@@ -158,7 +158,7 @@ def start_in_background(config: Config, arguments: list[str]) -> Presence:
     directory = Path(config.data_dir)
     log = Path(config.log.file or directory / LOG_NAME).absolute()
     try:
-        make_private_directory(directory)
+        make_private_directory(directory, named=True)
         holder = find(directory)
         output = _opened(log)
     except DirectoryError as error:
