@@ -249,3 +249,50 @@ def test_ports_to_forward() -> None:
 async def test_names_that_no_key_can_hold(api: Served, path: str, body: dict[str, Any]) -> None:
     answer = await api.ask("POST", path, {"metadata": {"name": "a\0"}, **body})
     assert (answer.status, answer.json["reason"]) == (422, "Invalid"), answer
+
+
+OPEN = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+
+
+def nested(levels: int, inner: Any, *around: str) -> Any:
+    """``inner`` below so many levels of objects, each with its value below the keys of ``around``."""
+    for _ in range(levels):
+        for key in reversed(around):
+            inner = {key: inner}
+    return inner
+
+
+@pytest.mark.parametrize("levels", [150, 250, 350, 450, 700])
+async def test_objects_of_custom_kinds_that_are_nested_deep_can_be_read_in_every_way(api: Served, levels: int) -> None:
+    """One that is taken can be written out as YAML, too, alone and in a list; deeper ones are refused."""
+    await api.post(DEFINITIONS, definition(version(spec=OPEN)))
+    await established(api)
+    deep = widget("deep", **nested(levels, 1, "a"))
+    statuses = [(await api.ask("POST", WIDGETS, deep)).status]
+    statuses.append((await api.ask("PATCH", f"{WIDGETS}/deep?fieldManager=m&force=true", deep, type=APPLY)).status)
+    await api.post(WIDGETS, widget("w", a={}))
+    longer = [{"op": "copy", "from": "/spec", "path": "/spec" + "/a" * 2**power} for power in range(12)]
+    patch = longer[: levels.bit_length()]
+    statuses.append((await api.ask("PATCH", f"{WIDGETS}/w", patch, type="application/json-patch+json")).status)
+    stored = await api.get(f"{WIDGETS}/w")
+    put = await api.ask("PUT", f"{WIDGETS}/w", stored | {"spec": nested(levels, 1, "a")})
+    assert {*statuses, put.status} <= {200, 201, 400, 404, 422}
+    for path in (WIDGETS, *(f"{WIDGETS}/{each['metadata']['name']}" for each in (await api.get(WIDGETS))["items"])):
+        for accept in ("application/yaml", "application/json;as=Table;v=v1;g=meta.k8s.io"):
+            assert (await api.ask("GET", path, headers={"Accept": accept})).status == 200
+
+
+@pytest.mark.parametrize("around", [("properties", "a"), ("items",), ("additionalProperties",), ("not",)])
+@pytest.mark.parametrize("levels", [60, 150, 250, 450])
+async def test_definitions_that_are_nested_deep(api: Served, levels: int, around: tuple[str, ...]) -> None:
+    schema = {"type": "object"}
+    for _ in range(levels):
+        schema = {"type": "array" if around == ("items",) else "object", **nested(1, schema, *around)}
+    answer = await api.ask("POST", DEFINITIONS, definition(version(spec=schema)))
+    assert answer.status in (201, 400, 422), answer.body
+    if answer.status == 201:
+        await established(api)
+    for path in ("/openapi/v2", "/openapi/v3/apis/example.com/v1"):
+        assert (await api.ask("GET", path)).status in (200, 404)
+    for accept in ("application/yaml", "application/json"):
+        assert (await api.ask("GET", DEFINITIONS, headers={"Accept": accept})).status == 200

@@ -21,6 +21,7 @@ from seamark.kinds.extensions.versions import priority
 from seamark.kinds.kind import Column, Kind
 from seamark.kinds.language import shapes
 from seamark.kinds.language.decode import conform
+from seamark.kinds.language.scalars import check_depth
 from seamark.kinds.language.shape import Shape
 from seamark.kinds.resource import Resource
 from seamark.kinds.subresource import CHANGE, Subresource, View, status_of
@@ -169,6 +170,7 @@ class CustomKind(DynamicKind):
     def conform(self, value: Any) -> tuple[Object, list[str]]:
         if not isinstance(value, dict):
             return super().conform(value)
+        check_depth(value)
         meta, unknown = conform(value.get("metadata") or {}, shapes.of(_META))
         unknown = [f"metadata.{path}" for path in unknown]
         more: filling.Unknown = []

@@ -12,6 +12,7 @@ from seamark.kinds.extensions import schemas, versions
 from seamark.kinds.extensions.formats import KNOWN
 from seamark.kinds.extensions.names import APPROVAL, FINALIZER, TERMINATING, is_protected, is_true, with_condition
 from seamark.kinds.kind import Column
+from seamark.kinds.language.scalars import check_depth
 from seamark.kinds.registration.webhook_client import client_mistakes, default_client
 from seamark.kinds.resource import DEFINITIONS
 from seamark.kinds.subresource import status_of
@@ -49,6 +50,7 @@ class DefinitionKind(CountedKind):
     )
 
     def conform(self, value: Any) -> tuple[Object, list[str]]:
+        check_depth(value)  # schemas contain schemas
         obj, unknown = super().conform(value)
         for _, schema in _schemas(obj):
             schemas.normal(schema)
