@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import dns.message
 from asking import put, query_packet, remove, respond, responder_over
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from watched_cluster import endpoint, namespace, service, slice_of
 
@@ -68,13 +69,21 @@ _PACKETS = [query_packet(name, kind) for name in _NAMES for kind in (Type.A, Typ
 _CONFIG = ZoneConfig(pods="verified", ignore_empty_services=True)
 
 
-def _sorted_octets(reply: bytes | None) -> bytes:
-    """A reply without the order of its records: the same octets, whichever address comes first."""
+def _told(reply: bytes | None) -> list[str]:
+    """A reply without the order of its records.  Read, because names are shortened by what comes before them."""
     assert reply is not None
-    return reply[:12] + bytes(sorted(reply[12:]))
+    return sorted(dns.message.from_wire(reply, one_rr_per_rrset=True).to_text().splitlines())
 
 
 @settings(max_examples=60, deadline=None)
+@example(
+    [
+        (False, slice_of("a", name="s2")),
+        (False, slice_of("a", endpoint("10.1.0.1", "x"), name="s1")),
+        (False, slice_of("a", endpoint("10.1.0.1"), name="s2")),
+    ],
+    _PACKETS[:1],
+)
 @given(_changes, st.lists(st.sampled_from(_PACKETS), min_size=1, max_size=30))
 def test_kept_answers_are_those_of_a_fresh_start(
     changes: list[tuple[bool, dict[str, Any]]], asked: list[bytes]
@@ -100,7 +109,7 @@ def test_kept_answers_are_those_of_a_fresh_start(
     fresh.serial = zone.serial
     anew = responder_over(fresh, _CONFIG)
     for packet in _PACKETS:
-        assert _sorted_octets(respond(responder, packet)) == _sorted_octets(respond(anew, packet))
+        assert _told(respond(responder, packet)) == _told(respond(anew, packet))
 
 
 @settings(max_examples=60, deadline=None)
