@@ -554,7 +554,7 @@ async def test_a_certificate_without_a_name_names_nobody(authority, tmp_path, mo
     from cryptography.x509.oid import NameOID
 
     nameless = x509.Name([x509.NameAttribute(NameOID.ORGANIZATION_NAME, "system:masters")])
-    monkeypatch.setattr("seamark.api.certificates._name", lambda name, groups: nameless)
+    monkeypatch.setattr("seamark.api.certificates._name", lambda *_: nameless)
     certificate, key = authority.client("ann")
     (tmp_path / "client.pem").write_bytes(certificate + key)
     trust = trusting(authority)

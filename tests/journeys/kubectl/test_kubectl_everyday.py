@@ -100,7 +100,9 @@ def test_a_node_is_drained(kubectl: Kubectl) -> None:
     kubectl("drain", "node-1", "--ignore-daemonsets", "--delete-emptydir-data", "--force")
     here = "spec.nodeName=node-1,status.phase=Running"
     rest = json.loads(kubectl("get", "pods", "-A", "--field-selector", here, "-o", "json"))["items"]
-    assert {pod["metadata"]["ownerReferences"][0]["kind"] for pod in rest} <= {"DaemonSet"}
+    owners = {each["kind"] for pod in rest for each in pod["metadata"].get("ownerReferences", ())}
+    assert owners <= {"DaemonSet"}
+    assert [pod["metadata"]["name"] for pod in rest if "ownerReferences" not in pod["metadata"]] == ["seamark-node-1"]
     kubectl("uncordon", "node-1")
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from commands import Kubectl
 from seamark_process import Seamark, Start
 from signing import KEY_PEM, pem, signing_request
@@ -33,9 +34,10 @@ def whoami(kubectl: Kubectl, *options: str) -> Any:
 
 
 def without_user(server: Seamark, place: Path) -> Path:
-    """The kubeconfig without the admin's token."""
-    kept = server.kubeconfig.read_text().replace(server.token, "")
-    place.write_text(kept)
+    """The kubeconfig without the admin's credentials."""
+    config = yaml.safe_load(server.kubeconfig.read_text())
+    config["users"][0]["user"] = {}
+    place.write_text(json.dumps(config))
     return place
 
 
