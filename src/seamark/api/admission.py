@@ -228,6 +228,10 @@ class Admission:
         """Whether plug-ins may edit the object in another way than one that differs only in its name."""
         return any(plugin.singles_out(request) for plugin in self._chain(request).singles_out)
 
+    def idle(self, kind: Kind, operation: Operation, part: str) -> bool:
+        """Whether no plug-in has anything to say about such writes now."""
+        return all(plugin.idle for steps in self._chain_of(kind, operation, part) for plugin in steps)
+
     def contends(self, request: Request) -> bool:
         """Whether the write also changes an object that other creations in its namespace change."""
         return any(plugin.contends(request) for plugin in self._chain(request).contends)

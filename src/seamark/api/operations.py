@@ -33,6 +33,7 @@ from seamark.api.state.watch import Watching
 from seamark.api.turns import aside
 from seamark.api.write.change import Changes
 from seamark.api.write.create import Creations
+from seamark.api.write.repeats import report
 from seamark.api.write.twins import likeness
 from seamark.api.write.values import Written
 from seamark.errors import Object
@@ -396,7 +397,8 @@ class Operations:
             repeated[:] = drop_repeated_owners(meta, patched=True)
             return new
 
-        changed = await self._changes.change(target, part, make, caller)
+        said = None if mistakes else report(kind, part, type, document, caller, warnings, repeated)
+        changed = await self._changes.change(target, part, make, caller, said=said)
         written = await self._answered(kind, changed, () if view is not None else warnings + repeated, caller)
         return written if view is None else _through(view, kind, written.entry, warnings)
 

@@ -178,6 +178,11 @@ class Plugin:
         """Whether ``mutate`` may look at the object's name, or at more than the object, its user and ``others``."""
         return False
 
+    @property
+    def idle(self) -> bool:
+        """Whether it has nothing to say about any write now: there are no webhooks, or no policies."""
+        return False
+
     def contends(self, request: Request) -> bool:
         """Whether ``validate`` changes an object that other creations in the namespace change too."""
         return False

@@ -151,6 +151,13 @@ class Kind:
     # Whether many are made that differ only in their names, so that what was worked out for one is kept for the next.
     has_twins: ClassVar[bool] = False
 
+    def own_texts(self, status: bytes) -> dict[bytes, str] | None:
+        """The texts in the JSON of a status that only this object has, and the form of each; None if one is odd.
+
+        To be given by kinds with twins: nothing but its form is judged of such a text, and equality with others.
+        """
+        return None
+
     allocates: ClassVar[bool] = False  # whether objects take addresses and ports by the two methods below
 
     def allocate(self, obj: Object, old: Object | None, pool: Pool, *, dry_run: bool) -> Allocation:

@@ -69,6 +69,10 @@ class Policies(Plugin, Generic[P]):
     def concerns(self, kind: Kind, operation: Operation, part: str) -> bool:
         return kind.resource not in EXEMPT
 
+    @property
+    def idle(self) -> bool:
+        return not self._policies.entries
+
     def candidates(self, request: Request) -> Sequence[tuple[P, Sequence[Binding]]]:
         """The policies whose rules are about such requests; raises Costly if that takes long: :meth:`patiently`."""
         if self._read_at != (self._policies.changed, self._bindings.changed):

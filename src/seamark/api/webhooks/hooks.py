@@ -100,6 +100,10 @@ class Configured:
         self._hooks: list[Hook] = []
         self._known: dict[Place, tuple[Match, ...]] = {}
 
+    @property
+    def idle(self) -> bool:
+        return not self._configurations.entries
+
     def of(self, request: Request) -> Sequence[Match]:
         """The webhooks that are to be asked about this request, but for their match conditions."""
         if self._configurations.changed != self._read_at:

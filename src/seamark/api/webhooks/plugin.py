@@ -71,6 +71,10 @@ class Webhooks(Plugin):
     def concerns(self, kind: Kind, operation: Operation, part: str) -> bool:
         return kind.resource not in EXEMPT
 
+    @property
+    def idle(self) -> bool:
+        return self._mutating.idle and self._validating.idle
+
     # --- mutating -----------------------------------------------------------------------------------
 
     def mutate(self, request: Request) -> Awaitable[None] | None:

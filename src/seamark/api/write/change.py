@@ -14,6 +14,7 @@ from seamark.api.state.forms import converted
 from seamark.api.state.versions import of_write_or_watch
 from seamark.api.turns import Turn, aside
 from seamark.api.write.path import Judgement, WritePath
+from seamark.api.write.repeats import Repeats, Report, occasion
 from seamark.api.write.values import CONFLICT_ATTEMPTS, Written, check_size, fitting, unstored, writes_of
 from seamark.errors import Object
 from seamark.haste import LARGE_STORED
@@ -32,6 +33,7 @@ class Changes:
         self._path = path
         self._cache, self._store, self._turns = path.cache, path.store, path.turns
         self._admission, self._reservations = path.admission, path.reservations
+        self._repeats = Repeats()
 
     async def change(
         self,
@@ -42,12 +44,14 @@ class Changes:
         *,
         tracked: bool = False,
         expected: str = "",
+        said: Report | None = None,
     ) -> Written:
         """Replace an object by what ``make`` returns for the current one; try again if another write came first.
 
         ``make`` may not edit its argument.  If its result names a resourceVersion, that must be the current one;
         ``expected`` is that version if the caller knows it beforehand.
         ``tracked`` says that the result's managedFields are already right (server-side apply sets them itself).
+        ``said`` is the patch by which ``make`` changes the object, if it can be like others.
         """
         kind, path = target.kind, target.path
         async with self._turns.take(kind.resource.plural, path) as turn:
@@ -57,18 +61,40 @@ class Changes:
                     raise missing(kind.resource, target.name)
                 if kind.conversion is not None:
                     await aside(caller.notes, converted(kind, [entry]), turn)
-                large = caller.patience is not None or len(entry.tail) >= LARGE_STORED
-                if large:
-                    remade = partial(self._remade, kind, part, entry, make, caller, tracked)
-                    old, new = await self._path.apart(remade, caller)
-                else:
-                    old, new = self._remade(kind, part, entry, make, caller, tracked)
                 try:
-                    return await self._change(kind, part, entry, old, new, caller, turn, large=large)
+                    return await self._attempt(kind, part, entry, make, caller, turn, tracked=tracked, said=said)
                 except Mismatch as error:
                     # Now a write that names a version is refused, and a patch starts again from the new object.
                     await self._cache.reach(error.found)
         raise conflict(kind.resource, target.name)
+
+    async def _attempt(
+        self,
+        kind: Kind,
+        part: Part,
+        entry: Entry,
+        make: Callable[[Object], Object],
+        caller: Caller,
+        turn: Turn,
+        *,
+        tracked: bool,
+        said: Report | None,
+    ) -> Written:
+        repeat = None
+        if said is not None and self._admission.idle(kind, "UPDATE", part.name):
+            repeat = occasion(said, entry)
+        if repeat is not None and (value := self._repeats.find(repeat)) is not None:
+            return Written(await self._commit(kind, entry, value, []))
+        large = caller.patience is not None or len(entry.tail) >= LARGE_STORED
+        if large:
+            remade = partial(self._remade, kind, part, entry, make, caller, tracked)
+            old, new = await self._path.apart(remade, caller)
+        else:
+            old, new = self._remade(kind, part, entry, make, caller, tracked)
+        written = await self._change(kind, part, entry, old, new, caller, turn, large=large)
+        if repeat is not None and written.entry is not entry and not written.warnings:
+            self._repeats.came(repeat, written.entry)
+        return written
 
     def _remade(
         self, kind: Kind, part: Part, entry: Entry, make: Callable[[Object], Object], caller: Caller, tracked: bool
@@ -209,16 +235,20 @@ class Changes:
             return Written(entry, warnings=warnings)
         if caller.dry_run:
             return Written(unstored(entry.path, inner, entry.revision), warnings=warnings)
-        key = key_of(kind.stored_as or kind.resource, entry.namespace, entry.name)
         meta = new["metadata"]
         if "deletionTimestamp" in meta and not meta.get("deletionGracePeriodSeconds") and not kind.held(new):
+            key = key_of(kind.stored_as or kind.resource, entry.namespace, entry.name)
             release = self._reservations.release(kind, new)
             revision = await self._store.commit([Write(key, None, entry.revision), *release])
             await self._cache.show(revision)
             return Written(unstored(entry.path, inner, entry.revision), warnings=warnings)
-        value = fitting(inner)
+        return Written(await self._commit(kind, entry, fitting(inner), writes), warnings=warnings)
+
+    async def _commit(self, kind: Kind, entry: Entry, value: bytes, writes: list[Write]) -> Entry:
+        """Replace an entry by a new value, together with other writes."""
+        key = key_of(kind.stored_as or kind.resource, entry.namespace, entry.name)
         revision = await self._store.commit([Write(key, value, entry.revision), *writes])
-        return Written(await self._cache.written(kind.resource, entry.path, value, revision), warnings=warnings)
+        return await self._cache.written(kind.resource, entry.path, value, revision)
 
 
 def _same(new: Object, old: Object) -> bool:

@@ -13,7 +13,7 @@ from seamark.kinds.pod.binding import BIND, EVICT
 from seamark.kinds.pod.defaults import default_pod, default_spec
 from seamark.kinds.pod.resources import quality_of_service
 from seamark.kinds.pod.scheduling import merge_label_keys
-from seamark.kinds.pod.status import agree_on_addresses, keep_observed_generations, status_mistakes
+from seamark.kinds.pod.status import agree_on_addresses, keep_observed_generations, own_texts, status_mistakes
 from seamark.kinds.pod.update import ephemeral_mistakes, prepare_resize, resize_mistakes, update_mistakes
 from seamark.kinds.pod.validation import new_pod_mistakes
 from seamark.kinds.pod.warnings import spec_warnings
@@ -133,6 +133,9 @@ class PodKind(Kind):
 
     def validate_status(self, obj: Object, old: Object) -> Errors:
         return status_mistakes(obj, old)
+
+    def own_texts(self, status: bytes) -> dict[bytes, str] | None:
+        return own_texts(status)
 
     # --- deletion ----------------------------------------------------------------------------------
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 from seamark.errors import Object
 from seamark.kinds.language import go_names
 from seamark.kinds.values.addresses import both_families, plain, refuse_ip
 from seamark.kinds.values.fields import Errors, duplicate, forbidden, immutable, invalid
 from seamark.kinds.values.metadata import dns_subdomain, qualified_name
+
+_own = re.compile(rb'"(podIP|hostIP|ip|containerID)":"([^"\\]+)"').findall
 
 _OWN_CONDITIONS = frozenset(("PodScheduled", "Ready", "Initialized"))
 
@@ -32,6 +36,16 @@ def keep_observed_generations(status: Object, before: Object) -> None:
         generation = known.pop(0) if known else 0
         if generation and not condition.get("observedGeneration"):
             condition["observedGeneration"] = generation
+
+
+def own_texts(status: bytes) -> dict[bytes, str] | None:
+    """The addresses and container IDs in the JSON of a status, with their form; None if one is not written as usual."""
+    found: dict[bytes, str] = {}
+    for field, text in _own(status):
+        form = "" if field == b"containerID" else plain(text.decode())
+        if form is None or found.setdefault(text, form) != form:
+            return None
+    return found
 
 
 def status_mistakes(pod: Object, old: Object) -> Errors:

@@ -1,0 +1,184 @@
+"""Statuses that differ only in a few texts: what was worked out for one serves for those that follow.
+
+The kubelets report the Pods of a workload one by one, each with the same words but for its addresses and its
+containers' IDs.  A patch of a status takes longer to be merged, conformed, tracked, judged and encoded than to be
+committed.  So what became of such a patch is kept, and when the same patch comes again, for an object that is the same,
+only these texts are set anew.
+
+Nothing is guessed:
+
+- two patches are alike if their JSON is the same, byte for byte, but for texts that the kind calls the object's own
+  (:meth:`seamark.kinds.kind.Kind.own_texts`), which are of the same form and equal to each other in the same places
+- two objects are the same if their JSON is, but for name, uid and version, and for the node, which no status changes
+- a text that was in the status or its managers' fields before is no own text: it could stay, or be compared with
+- where outsiders have a say (webhooks, policies), each patch is worked out
+- what is kept is tried on the patch that it was made of; if the result is not the same, byte for byte, it is dropped
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple
+
+import msgspec
+
+from seamark.api.call import Caller
+from seamark.api.fields.patch import PatchType
+from seamark.api.state.entries import Entry
+from seamark.errors import Object
+from seamark.kinds.kind import Kind
+from seamark.kinds.subresource import Part, Status
+
+MOST = 64
+LONGEST_PATCH = 16 << 10  # bytes
+LONGEST_OBJECT = 32 << 10
+
+_PARTS = frozenset(("metadata", "status"))
+_IDENTITY = frozenset(("uid", "resourceVersion"))
+_OWN_METADATA = frozenset(("name", "uid", "resourceVersion"))
+_node = re.compile(rb'"nodeName":"[^"\\]+"')
+
+
+_Raws = dict[str, msgspec.Raw]
+_read = msgspec.json.Decoder(_Raws).decode
+
+
+class Report(NamedTuple):
+    """A patch of a status.  ``words`` is its JSON with numbers in the place of the object's own texts.
+
+    ``warnings`` are filled when the patch is worked out, and then it is not like others: each is to be warned of.
+    """
+
+    uid: str
+    version: str
+    how: tuple[str, ...]
+    forms: tuple[str, ...]
+    words: bytes
+    texts: tuple[bytes, ...]
+    warnings: tuple[list[str], ...]
+
+
+class Occasion(NamedTuple):
+    """A patch and the object it is for; ``likeness`` is what both have in common with their like."""
+
+    likeness: tuple[Any, ...]
+    parts: _Raws
+    metadata: _Raws
+    texts: tuple[bytes, ...]
+    warnings: tuple[list[str], ...]
+
+
+class Result(NamedTuple):
+    """What became of an object: the order of its fields, and what is new, with numbers in the place of own texts."""
+
+    order: tuple[str, ...]
+    metadata: tuple[str, ...]
+    managers: bytes
+    status: bytes
+
+    def value(self, occasion: Occasion) -> bytes:
+        """The object as the store keeps it, given another occasion."""
+        managers = msgspec.Raw(_filled(self.managers, occasion.texts, b'\\"'))
+        status = msgspec.Raw(_filled(self.status, occasion.texts, b'"'))
+        meta = {**occasion.metadata, "managedFields": managers}
+        parts: Object = {**occasion.parts, "metadata": {name: meta[name] for name in self.metadata}, "status": status}
+        return msgspec.json.encode({name: parts[name] for name in self.order})
+
+
+def report(
+    kind: Kind, part: Part, type: PatchType, document: Any, caller: Caller, *warnings: list[str]
+) -> Report | None:
+    """A patch as far as it can be like others; None if it cannot."""
+    if not (kind.has_twins and isinstance(part, Status)) or caller.dry_run or caller.patience is not None:
+        return None
+    if type not in ("merge", "strategic") or not isinstance(document, dict) or not document.keys() <= _PARTS:
+        return None
+    meta, status = document.get("metadata", {}), document.get("status")
+    if not isinstance(meta, dict) or not isinstance(status, dict) or not meta.keys() <= _IDENTITY:
+        return None
+    uid, version = meta.get("uid", ""), meta.get("resourceVersion", "")
+    if not isinstance(uid, str) or not isinstance(version, str):
+        return None
+    words = msgspec.json.encode(status)
+    own = kind.own_texts(words) if len(words) <= LONGEST_PATCH else None
+    if own is None:
+        return None
+    words = _emptied(words, tuple(own), b'"')
+    how = (type, caller.manager, caller.now, caller.field_validation)
+    return Report(uid, version, how, tuple(own.values()), words, tuple(own), warnings)
+
+
+def occasion(said: Report, entry: Entry) -> Occasion | None:
+    """A patch for an object; None if the patch is not for this version of it, or the object has no like."""
+    if said.version not in ("", str(entry.revision)) or len(entry.tail) > LONGEST_OBJECT:
+        return None
+    parts = _read(b"{" + entry.tail)
+    meta = _read(parts["metadata"])
+    if "status" not in parts or "managedFields" not in meta or "deletionTimestamp" in meta:
+        return None
+    if said.uid and bytes(meta["uid"]) != b'"%b"' % said.uid.encode():
+        return None
+    status, managers = bytes(parts["status"]), bytes(meta["managedFields"])
+    if any(text in status or text in managers for text in said.texts):
+        return None
+    likeness = (
+        said.how,
+        said.forms,
+        said.words,
+        tuple((name, bytes(raw)) for name, raw in meta.items() if name not in _OWN_METADATA),
+        tuple((name, _node.sub(b"", bytes(raw), count=1)) for name, raw in parts.items() if name == "spec"),
+        tuple((name, bytes(raw)) for name, raw in parts.items() if name not in ("metadata", "spec")),
+    )
+    return Occasion(likeness, parts, meta, said.texts, said.warnings)
+
+
+class Repeats:
+    """What became of patches that came more than once; those that are used are kept."""
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[Any, ...], Result | None] = {}  # the latest last; None for a patch that came once
+
+    def find(self, occasion: Occasion) -> bytes | None:
+        """The object as it will be stored; None if that has to be worked out."""
+        result = self._kept.get(occasion.likeness)
+        if result is None:
+            return None
+        self._kept[occasion.likeness] = self._kept.pop(occasion.likeness)
+        return result.value(occasion)
+
+    def came(self, occasion: Occasion, written: Entry) -> None:
+        """Keep what became of a patch, if it is not the first of its kind."""
+        if any(occasion.warnings):
+            return
+        result = _result(occasion, written) if occasion.likeness in self._kept else None
+        self._kept.pop(occasion.likeness, None)
+        self._kept[occasion.likeness] = result
+        if len(self._kept) > MOST:
+            del self._kept[next(iter(self._kept))]
+
+
+def _result(occasion: Occasion, written: Entry) -> Result | None:
+    """None if what is kept would not make the same object again."""
+    parts = _read(b"{" + written.tail)
+    meta = _read(parts["metadata"])
+    order = tuple(name for name in meta if name != "resourceVersion")
+    if not (occasion.parts.keys() == parts.keys() and occasion.metadata.keys() >= set(order) >= {"managedFields"}):
+        return None
+    managers = _emptied(bytes(meta["managedFields"]), occasion.texts, b'\\"')
+    status = _emptied(bytes(parts["status"]), occasion.texts, b'"')
+    result = Result(tuple(parts), order, managers, status)
+    stored = b'{"metadata":{' + written.tail.partition(b'",')[2]
+    return result if result.value(occasion) == stored else None
+
+
+def _emptied(words: bytes, texts: tuple[bytes, ...], quote: bytes) -> bytes:
+    """With numbers in the place of texts.  No JSON contains a NUL, so none is mistaken for another text."""
+    for number, text in enumerate(texts):
+        words = words.replace(quote + text + quote, b"\0%d\0" % number)
+    return words
+
+
+def _filled(words: bytes, texts: tuple[bytes, ...], quote: bytes) -> bytes:
+    for number, text in enumerate(texts):
+        words = words.replace(b"\0%d\0" % number, quote + text + quote)
+    return words

@@ -1,0 +1,295 @@
+"""Statuses that differ only in addresses and container IDs: what is worked out once, what each time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from served import Served, served
+
+from seamark.api.admission import PLUGINS
+from seamark.api.write import repeats
+from seamark.api.write.repeats import MOST, Repeats
+from seamark.kinds.pod.pod import PodKind
+from seamark.kinds.pod.status import own_texts
+
+PODS = "/api/v1/namespaces/default/pods"
+TIME = "2001-09-09T01:46:40Z"
+
+
+class Clock:
+    """Stands still, so that all Pods are of one second."""
+
+    def time(self) -> float:
+        return 1_000_000_000.0
+
+    def monotonic(self) -> float:
+        return 1_000_000_000.0
+
+
+@pytest_asyncio.fixture
+async def api() -> AsyncIterator[Served]:
+    async with served(plugins=PLUGINS, clock=Clock()) as server:
+        await server.post("/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": "default"}})
+        yield server
+
+
+@pytest.fixture
+def judged(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the Pods whose statuses were looked at."""
+    names: list[str] = []
+    validate = PodKind.validate_status
+
+    def noting(self: PodKind, obj: Any, old: Any) -> Any:
+        names.append(obj["metadata"]["name"])
+        return validate(self, obj, old)
+
+    monkeypatch.setattr(PodKind, "validate_status", noting)
+    return names
+
+
+async def bound(api: Served, name: str, node: str = "node-1", **spec: Any) -> Any:
+    # A token's volume has a random name, which Pods that came before their twins do not share.
+    usual = {"containers": [{"name": "c", "image": "i"}], "automountServiceAccountToken": False}
+    made = {"metadata": {"name": name}, "spec": {**usual, **spec}}
+    await api.post(PODS, made)
+    target = {"apiVersion": "v1", "kind": "Node", "name": node}
+    await api.post(f"{PODS}/{name}/binding", {"metadata": {"name": name}, "target": target})
+    return await api.get(f"{PODS}/{name}")
+
+
+def status(number: int, *, ip: str = "", host: str = "192.0.2.1", **more: Any) -> Any:
+    ip = ip or f"10.0.0.{number}"
+    container = {"name": "c", "image": "i", "imageID": "", "ready": True, "restartCount": 0}
+    return {
+        "phase": "Running",
+        "hostIP": host,
+        "hostIPs": [{"ip": host}],
+        "podIP": ip,
+        "podIPs": [{"ip": ip}],
+        "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": TIME}],
+        "containerStatuses": [{**container, "containerID": f"x://{number}", "state": {"running": {"startedAt": TIME}}}],
+        **more,
+    }
+
+
+def without_own(obj: Any) -> Any:
+    meta = {key: value for key, value in obj["metadata"].items() if key not in ("uid", "resourceVersion")}
+    return {**obj, "metadata": meta}
+
+
+async def report(api: Served, name: str, said: Any, **more: Any) -> Any:
+    return await api.merge(f"{PODS}/{name}/status", {"status": said}, **more)
+
+
+async def test_what_was_worked_out_for_one_serves_for_the_next(api: Served, judged: list[str]) -> None:
+    pods = [await bound(api, f"web-{n}", node=f"node-{n}") for n in range(5)]
+    for n in range(5):
+        after = await report(api, f"web-{n}", status(n, host=f"192.0.2.{n}"))
+        assert after == await api.get(f"{PODS}/web-{n}")
+        assert after["spec"] == pods[n]["spec"]
+        assert after["status"]["podIP"] == f"10.0.0.{n}"
+        assert after["status"]["podIPs"] == [{"ip": f"10.0.0.{n}"}]
+        assert after["status"]["hostIP"] == f"192.0.2.{n}"
+        assert after["status"]["containerStatuses"][0]["containerID"] == f"x://{n}"
+        assert f'k:{{"ip":"10.0.0.{n}"}}' in after["metadata"]["managedFields"][-1]["fieldsV1"]["f:status"]["f:podIPs"]
+    assert judged == ["web-0", "web-1"], "the first that comes again is kept"
+    await api.cache_equals_store()
+
+
+@pytest.mark.parametrize("content_type", ["application/merge-patch+json", "application/strategic-merge-patch+json"])
+async def test_a_repeat_is_what_it_would_be_alone(api: Served, content_type: str) -> None:
+    """In a server that has never seen the like."""
+    two = [{"ip": "10.0.0.9"}, {"ip": "fd00::9"}]
+    for n in range(4):
+        await bound(api, f"web-{n}")
+        last = status(9, podIPs=two) if n == 3 else status(n, podIPs=[{"ip": f"10.0.0.{n}"}, {"ip": f"fd00::{n + 1}"}])
+        repeat = await api.done("PATCH", f"{PODS}/web-{n}/status", {"status": last}, type=content_type)
+    async with served(plugins=PLUGINS, clock=Clock()) as other:
+        await other.post("/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": "default"}})
+        await bound(other, "web-3")
+        alone = await other.done("PATCH", f"{PODS}/web-3/status", {"status": last}, type=content_type)
+    assert without_own(repeat) == without_own(alone)
+
+
+async def test_versions_and_uids_are_checked_each_time(api: Served, judged: list[str]) -> None:
+    for n in range(3):
+        await bound(api, f"web-{n}")
+        await report(api, f"web-{n}", status(n))
+    pod = await bound(api, "web-3")
+    path = f"{PODS}/web-3/status"
+    old = {"metadata": {"resourceVersion": "1"}, "status": status(3)}
+    assert (await api.ask("PATCH", path, old, type="application/merge-patch+json")).status == 409
+    other = {"metadata": {"uid": "00000000-0000-4000-8000-000000000000"}, "status": status(3)}
+    assert (await api.ask("PATCH", path, other, type="application/merge-patch+json")).status == 422
+    judged.clear()
+    own = {key: pod["metadata"][key] for key in ("uid", "resourceVersion")}
+    after = await api.merge(path, {"metadata": own, "status": status(3)})
+    assert after["status"]["podIP"] == "10.0.0.3"
+    assert not judged
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        pytest.param(status(3, ip="010.0.0.3"), id="an address that is not written as usual"),
+        pytest.param(status(3, ip="fd00::3"), id="an address of another family"),
+        pytest.param(status(3, ip="192.0.2.1"), id="an address that is the node's, too"),
+        pytest.param(status(3, podIP="10.0.0.4"), id="two addresses where the others have one"),
+        pytest.param(status(3, message="10.0.0.3"), id="an address in a message"),
+        pytest.param(status(3, phase="Failed"), id="another phase"),
+        pytest.param(status(3, containerStatuses=None), id="no containers"),
+    ],
+)
+async def test_what_is_not_alike_is_worked_out(api: Served, judged: list[str], said: Any) -> None:
+    for n in range(3):
+        await bound(api, f"web-{n}")
+        await report(api, f"web-{n}", status(n))
+    await bound(api, "web-3")
+    judged.clear()
+    await api.ask("PATCH", f"{PODS}/web-3/status", {"status": said}, type="application/merge-patch+json")
+    assert judged == ["web-3"]
+
+
+async def test_an_object_that_is_not_alike_is_worked_out(api: Served, judged: list[str]) -> None:
+    for n in range(3):
+        await bound(api, f"web-{n}")
+        await report(api, f"web-{n}", status(n))
+    await bound(api, "other", restartPolicy="Never")
+    await bound(api, "labelled")
+    await api.merge(f"{PODS}/labelled", {"metadata": {"labels": {"a": "b"}}})
+    await bound(api, "going", terminationGracePeriodSeconds=30)
+    await api.delete(f"{PODS}/going")
+    await bound(api, "known")
+    await report(api, "known", {"message": "10.0.0.7"})
+    judged.clear()
+    names = ["other", "labelled", "going", "known"]
+    for name in names:
+        await report(api, name, status(7))
+    assert judged == names
+
+
+async def test_a_patch_of_more_than_the_status_is_worked_out(api: Served, judged: list[str]) -> None:
+    for n in range(4):
+        await bound(api, f"web-{n}")
+        patch = {"metadata": {"labels": {"n": f"{n}"}}, "status": status(n)}
+        after = await api.merge(f"{PODS}/web-{n}/status", patch)
+        assert after["metadata"]["labels"] == {"n": f"{n}"}
+    assert len(judged) == 4
+
+
+async def test_unknown_fields_are_told_of_each_time(api: Served) -> None:
+    for n in range(4):
+        await bound(api, f"web-{n}")
+        answer = await api.ask(
+            "PATCH",
+            f"{PODS}/web-{n}/status",
+            {"status": status(n, strange=1)},
+            type="application/merge-patch+json",
+        )
+        assert answer.warnings == ['299 - "unknown field \\"status.strange\\""']
+
+
+async def test_a_dry_run_writes_nothing(api: Served) -> None:
+    for n in range(3):
+        await bound(api, f"web-{n}")
+        await report(api, f"web-{n}", status(n))
+    before = await bound(api, "web-3")
+    after = await report(api, "web-3", status(3), query="dryRun=All")
+    assert after["status"]["phase"] == "Running"
+    assert await api.get(f"{PODS}/web-3") == before
+
+
+async def test_policies_see_every_one_of_them(api: Served, judged: list[str]) -> None:
+    for n in range(3):
+        await bound(api, f"web-{n}")
+        await report(api, f"web-{n}", status(n))
+    group = "/apis/admissionregistration.k8s.io/v1"
+    rules = [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["UPDATE"], "resources": ["pods/status"]}]
+    spec = {
+        "matchConstraints": {"resourceRules": rules},
+        "validations": [{"expression": "object.status.podIP != '10.0.0.4'"}],
+    }
+    await api.post(f"{group}/validatingadmissionpolicies", {"metadata": {"name": "p"}, "spec": spec})
+    binding = {"metadata": {"name": "p"}, "spec": {"policyName": "p", "validationActions": ["Deny"]}}
+    await api.post(f"{group}/validatingadmissionpolicybindings", binding)
+    await bound(api, "web-3")
+    await bound(api, "web-4")
+    judged.clear()
+    await report(api, "web-3", status(3))
+    patch = {"status": status(4)}
+    answer = await api.ask("PATCH", f"{PODS}/web-4/status", patch, type="application/merge-patch+json")
+    assert answer.status == 422
+    assert judged == ["web-3", "web-4"]
+
+
+async def test_so_many_are_kept(api: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept: list[dict[Any, Any]] = []
+    came = Repeats.came
+
+    def noting(self: Repeats, *about: Any) -> None:
+        came(self, *about)
+        kept[:] = [self._kept]
+
+    monkeypatch.setattr(Repeats, "came", noting)
+    for n in range(MOST + 10):
+        await bound(api, f"web-{n}")
+        await report(api, f"web-{n}", status(1, message=f"{n}"))
+    assert len(kept[0]) == MOST
+
+
+def test_own_texts() -> None:
+    said = b'{"hostIP":"192.0.2.1","podIP":"fd00::1","podIPs":[{"ip":"fd00::1"}],"x":[{"containerID":"a://1"}]}'
+    assert own_texts(said) == {b"192.0.2.1": "IPv4", b"fd00::1": "IPv6", b"a://1": ""}
+    assert own_texts(b'{"podIP":"010.0.0.1"}') is None
+    assert own_texts(b'{"podIP":""}') == {}
+
+
+ADDRESSES = st.sampled_from(["10.0.0.1", "10.0.0.2", "10.0.0.12", "fd00::1", "fd00::2", "192.0.2.1", "1.1.1.1"])
+STATUSES = st.builds(
+    lambda ip, more, host, ident, message, ready: {
+        "podIP": ip,
+        "podIPs": [{"ip": each} for each in (ip, *more)],
+        "hostIP": host,
+        "hostIPs": [{"ip": host}],
+        "message": message,
+        "conditions": [{"type": "Ready", "status": ready, "message": message}],
+        "containerStatuses": [
+            {"name": "c", "image": "i", "imageID": ident, "containerID": ident, "ready": True, "restartCount": 0}
+        ],
+    },
+    ADDRESSES,
+    st.lists(ADDRESSES, max_size=1),
+    ADDRESSES,
+    st.sampled_from(["x://1", "x://2", "10.0.0.1", "Ready"]),
+    st.sampled_from(["", "10.0.0.1", 'the "10.0.0.2"', "x://1"]),
+    st.sampled_from(["True", "False"]),
+)
+PATCHES = st.lists(st.tuples(st.integers(0, 3), STATUSES), min_size=3, max_size=12)
+
+
+@settings(max_examples=30)
+@given(PATCHES)
+def test_nothing_becomes_other_than_if_each_were_worked_out(patches: Any) -> None:
+    async def played() -> list[Any]:
+        async with served(clock=Clock()) as api:
+            for n in range(4):
+                await bound(api, f"web-{n}")
+            answers = []
+            for n, said in patches:
+                patch = {"status": said}
+                path = f"{PODS}/web-{n}/status"
+                answer = await api.ask("PATCH", path, patch, type="application/merge-patch+json")
+                answers.append((answer.status, answer.warnings, without_own(answer.json)))
+            await api.cache_equals_store()
+            return answers
+
+    with pytest.MonkeyPatch.context() as each:
+        each.setattr(repeats.Repeats, "find", lambda self, occasion: None)
+        alone = asyncio.run(played())
+    assert asyncio.run(played()) == alone
