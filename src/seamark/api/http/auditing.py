@@ -16,6 +16,7 @@ from seamark.api.http.stream import Stream
 
 # Longer YAML that was not parsed for the request itself is left out: to read it would keep all others waiting.
 LONGEST_YAML = 64 * 1024
+LONGEST_AGENT = 1024  # as in Kubernetes
 
 
 class Auditing:
@@ -29,12 +30,14 @@ class Auditing:
         uri = f"{request.path}?{request.query}" if request.query else request.path
         said = request.headers.get
         agent, id = said("user-agent", ""), said("audit-id", "")
+        if len(agent) > LONGEST_AGENT:
+            agent = f"{agent[:LONGEST_AGENT]}...TRUNCATED"
         return self._log.begin(user, asked, uri=uri, address=request.peer, agent=agent, id=id)
 
     def end(self, audited: Audited, request: Request, answer: Response | Streaming) -> None:
         """Note the answer: all of a response, and the beginning and later the end of a stream."""
         audited.code = answer.status
-        audited.refused = answer.status == 403
+        audited.subject = request.subject
         level = audited.extent.level
         if level >= Level.REQUEST:
             audited.request_object = _request_object(request)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +31,7 @@ class Request(msgspec.Struct, gc=False):
     crowded: bool = False  # the body was not kept, because too many others wait
     checked: Any = None  # what ``admit`` has found out about the head
     parsed: Any = None  # what its body says, if that is large and was read
+    subject: Mapping[str, str] = {}  # of which object its body speaks: name, namespace, uid and resourceVersion
     waits: asyncio.Future[Any] | None = None  # for its turn: cancelled when the client is gone
     gone: bool = False  # the client is
 

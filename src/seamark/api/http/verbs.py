@@ -6,7 +6,7 @@ Each verb is read downward: how the answer shall look, the options of the query,
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
@@ -47,6 +47,8 @@ PATCH_TYPES: dict[str, PatchType] = {
     "application/merge-patch+json": "merge",
     "application/strategic-merge-patch+json": "strategic",
 }
+
+IDENTITY = ("name", "namespace", "uid", "resourceVersion")
 
 # All warnings of an answer together; beyond that each is cut.
 MAX_WARNINGS, CUT_WARNING = 4096, 256
@@ -136,6 +138,7 @@ class Call(msgspec.Struct):
         """The object in the body of a create or update."""
         found = await self.read(body.read, self.request.body, self.content_type, self.target.sent)
         self.keep(found.value)
+        self.request.subject = _subject(found.value)
         return found
 
     def keep(self, value: Any) -> None:
@@ -146,6 +149,14 @@ class Call(msgspec.Struct):
     async def read(self, step: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """What a step of the work on the body makes."""
         return step(*args, **kwargs) if self.patience is None else await self.patience.hear(step, *args, **kwargs)
+
+
+def _subject(document: Any) -> Mapping[str, str]:
+    """Of which object a document speaks, before anything is filled in."""
+    meta = document.get("metadata") if isinstance(document, dict) else None
+    if not isinstance(meta, dict):
+        return {}
+    return {name: value for name in IDENTITY if isinstance(value := meta.get(name), str) and value}
 
 
 def connect_options(call: Call) -> errors.Object:
