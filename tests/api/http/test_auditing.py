@@ -12,9 +12,12 @@ from served import ADMIN, OTHER, Served, served
 
 from seamark.api.audit.log import AuditLog
 from seamark.api.audit.policy import API_VERSION, Policy, Rule
+from seamark.api.http.body import PROTOBUF
 from seamark.api.http.fairness import LONG_LIST
 from seamark.clock import SYSTEM_CLOCK
 from seamark.haste import LARGE
+from seamark.kinds.core.configmap import CONFIG_MAP
+from seamark.kinds.language import protobuf_writing as protobuf
 from seamark.kinds.language import yaml_body
 from seamark.metrics import Registry
 
@@ -171,3 +174,24 @@ async def test_a_long_user_agent_is_cut(file: Path) -> None:
     async with served(audit=log(file)) as api:
         await api.ask("GET", "/version", headers={"user-agent": "x" * 5000})
     assert last(file)["userAgent"] == "x" * 1024 + "...TRUNCATED"
+
+
+async def test_contents_in_protobuf_are_logged_as_json(file: Path) -> None:
+    """As kubectl and most clients in Go send and want them."""
+    both = {"type": PROTOBUF, "headers": {"accept": f"{PROTOBUF},application/json"}}
+    sent = {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "a"}, "data": {"k": "v"}}
+    message = protobuf.envelope("v1", "ConfigMap", protobuf.write(sent, CONFIG_MAP.shape))
+    async with served(audit=log(file)) as api:
+        answer = await api.ask("POST", CONFIGMAPS, message, **both)
+        assert (answer.status, answer.type) == (201, PROTOBUF)
+        created = last(file)
+        await api.ask("POST", CONFIGMAPS, message, **both)
+        refused = last(file)
+        await api.ask("GET", CONFIGMAPS, headers=both["headers"])
+        listed = last(file)
+    asked, made = created["requestObject"], created["responseObject"]
+    assert (asked["metadata"], asked["data"]) == ({"name": "a"}, {"k": "v"})  # as it came, before it was filled in
+    assert (made["kind"], made["data"], "uid" in made["metadata"]) == ("ConfigMap", {"k": "v"}, True)
+    assert refused["responseStatus"]["message"] == 'configmaps "a" already exists'
+    assert refused["responseObject"]["reason"] == "AlreadyExists"
+    assert [item["metadata"]["name"] for item in listed["responseObject"]["items"]] == ["a"]

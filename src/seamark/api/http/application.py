@@ -485,4 +485,6 @@ def refusal(error: Exception, request: Request) -> Response:
         # As in Kubernetes, a client that could not read the error is told so instead.
         error = error if isinstance(error, errors.NotAcceptable) else unreadable
     headers = [("Retry-After", str(error.retry_after))] if error.retry_after is not None else []
-    return Response(error.code, encode(errors.status(error), representation), representation.content_type, headers)
+    status, content_type = errors.status(error), representation.content_type
+    plain = None if representation.format == "json" else partial(encode, status, PLAIN)
+    return Response(error.code, encode(status, representation), content_type, headers, plain=plain)
