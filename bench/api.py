@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import shutil
-import ssl
+import sys
 import tempfile
 import time
 import urllib.parse
@@ -34,6 +34,9 @@ from bench.rig.report import Report
 from bench.rig.rights import compare, count
 
 from seamark import __version__
+from seamark.access.kubeconfig import KubeconfigError, load
+from seamark.access.sending import tls_context
+from seamark.errors import ApiError
 
 NAMESPACE = "bench"
 
@@ -52,27 +55,14 @@ def pod(name: str) -> bytes:
     )
 
 
-def of_kubeconfig(path: str, pids: tuple[int, ...]) -> Server:
-    """A running server, whose processes are ``pids``; its user has a token or a certificate."""
-    import base64
-
-    import yaml
-
-    config = yaml.safe_load(Path(path).read_text())
-
-    cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
-    tls = None
-    if cluster["server"].startswith("https"):
-        tls = ssl.create_default_context()
-        if data := cluster.get("certificate-authority-data"):
-            tls.load_verify_locations(cadata=base64.b64decode(data).decode())
-        if "client-certificate-data" in user:
-            with tempfile.TemporaryDirectory() as folder:
-                for name in ("certificate", "key"):
-                    (Path(folder) / name).write_bytes(base64.b64decode(user[f"client-{name}-data"]))
-                tls.load_cert_chain(Path(folder) / "certificate", Path(folder) / "key")
-    parts = urllib.parse.urlsplit(cluster["server"])
-    return Server(parts.hostname or "", parts.port or 443, tls, user.get("token", ""), pids)
+async def of_kubeconfig(path: str, pids: tuple[int, ...]) -> Server:
+    """A running server, whose processes are ``pids``, as kubectl would find it: by the current context."""
+    connection = load(path)
+    identity = await connection.credentials.current()
+    parts = urllib.parse.urlsplit(connection.server)
+    tls = tls_context(connection, identity.certificate) if parts.scheme == "https" else None
+    port = parts.port or (443 if tls else 80)
+    return Server(parts.hostname or "", port, tls, identity.authorization.removeprefix("Bearer "), pids)
 
 
 async def bare_store(size: int, count: int, clients: int) -> Result:
@@ -220,7 +210,7 @@ async def run(options: argparse.Namespace) -> None:
 async def _run(options: argparse.Namespace, report: Report) -> None:
     if options.kubeconfig:
         print(f"API server of {options.kubeconfig}")
-        await measure(of_kubeconfig(options.kubeconfig, tuple(options.pids)), options, report)
+        await measure(await of_kubeconfig(options.kubeconfig, tuple(options.pids)), options, report)
         return
     with tempfile.TemporaryDirectory() as folder:
         if options.rights:
@@ -276,7 +266,13 @@ def main() -> None:
     parser.add_argument("--events", type=int, default=20)
     parser.add_argument("--rights", type=int, default=0, metavar="ROUNDS", help="only what RBAC costs, on and off")
     parser.add_argument("--curve", action="store_true", help="also the cost per operation from 1,000 to 100,000 Pods")
-    uvloop.run(run(parser.parse_args()))
+    options = parser.parse_args()
+    if options.pids and not options.kubeconfig:
+        parser.error("--pids are those of the server that --kubeconfig names")
+    try:
+        uvloop.run(run(options))
+    except (KubeconfigError, ApiError, OSError) as error:
+        sys.exit(f"bench api: {error}")
 
 
 if __name__ == "__main__":

@@ -2,15 +2,22 @@
 
 import asyncio
 import contextlib
+import re
+import subprocess
+import sys
+from pathlib import Path
 from xml.etree import ElementTree
 
 import msgspec
 import pytest
 from bench import compare
+from bench.__main__ import names
+from bench.api import of_kubeconfig
 from bench.rig.load import Server, drive
 from bench.rig.plot import Curve, growth, plot
 from bench.rig.report import Line, Report, Results
 
+ROOT = Path(__file__).parent.parent
 SIZED = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
 CHUNKED = b"HTTP/1.1 201 Created\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n2\r\nlo\r\n0\r\n\r\n"
 REFUSED = b"HTTP/1.1 403 Forbidden\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nnope\r\n0\r\n\r\n"
@@ -42,6 +49,39 @@ async def test_every_answer_is_counted_once(answer, piece):
 async def test_a_refusal_ends_the_run_with_its_text():
     with pytest.raises(RuntimeError, match=r"403 .*nope"):
         await driven(REFUSED, 20, piece=1000)
+
+
+KUBECONFIG = """
+current-context: second
+contexts:
+- {name: first, context: {cluster: one, user: one}}
+- {name: second, context: {cluster: two, user: two}}
+clusters:
+- {name: one, cluster: {server: "https://192.0.2.1:1"}}
+- {name: two, cluster: {server: "http://127.0.0.1:7080"}}
+users:
+- {name: one, user: {token: wrong}}
+- {name: two, user: {tokenFile: token}}
+"""
+
+
+async def test_the_server_to_measure_is_that_of_the_current_context(tmp_path):
+    (tmp_path / "config").write_text(KUBECONFIG)
+    (tmp_path / "token").write_text("right\n")
+    assert await of_kubeconfig(str(tmp_path / "config"), (1, 2)) == Server("127.0.0.1", 7080, None, "right", (1, 2))
+
+
+@pytest.mark.parametrize("verb", ["api", "controllers"])
+def test_a_kubeconfig_that_is_not_there_is_one_line(verb, tmp_path):
+    command = [sys.executable, "-m", "bench", verb, "--kubeconfig", str(tmp_path / "none")]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (1, f"bench {verb}: there is no kubeconfig at {tmp_path / 'none'}\n")
+
+
+def test_the_manual_says_what_each_of_them_measures():
+    page = (ROOT / "docs" / "benchmarks.md").read_text()
+    told = re.findall(r"^\| `([a-z]+)` \|", page.partition("\n## ")[0], re.M)
+    assert sorted([*told, "compare"]) == names()
 
 
 def test_runs_are_compared_by_cost():
