@@ -54,7 +54,8 @@ def test_the_manual_says_of_every_part_what_is_missing_without_it() -> None:
     page = (Path(__file__).parents[2] / "docs" / "operations.md").read_text()
     table = page.partition("| part | without it |")[2].partition("\n\n")[0]
     named = [name for row in table.splitlines()[2:] for name in re.findall("`([^`]+)`", row.split("|")[1])]
-    assert sorted(named) == sorted([*PARTS, "election", "leader-informers"])
+    of_workers, of_leaders = ("scheduler", "controllers-informers", "worker-1"), ("election", "leader-informers")
+    assert sorted(named) == sorted([*PARTS, *of_workers, *of_leaders])
 
 
 class Gate(SystemClock):
