@@ -39,9 +39,10 @@ from seamark.access.sending import tls_context
 from seamark.errors import ApiError
 
 NAMESPACE = "bench"
+NOBODY = "nobody"  # the scheduler of Pods that shall not run on the nodes of a cluster that is measured
 
 
-def pod(name: str) -> bytes:
+def pod(name: str, scheduler: str = "default-scheduler") -> bytes:
     container = {
         "name": "c",
         "image": "example/app:1",
@@ -50,9 +51,8 @@ def pod(name: str) -> bytes:
         "readinessProbe": {"httpGet": {"path": "/", "port": 8080}},
     }
     meta = {"name": name, "labels": {"app": "web", "pod-template-hash": "5d4f8c7b9"}}
-    return msgspec.json.encode(
-        {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": {"containers": [container]}}
-    )
+    spec = {"containers": [container]} | ({} if scheduler == "default-scheduler" else {"schedulerName": scheduler})
+    return msgspec.json.encode({"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec})
 
 
 async def of_kubeconfig(path: str, pids: tuple[int, ...]) -> Server:
@@ -90,6 +90,11 @@ async def bare_store(size: int, count: int, clients: int) -> Result:
 
 async def one(server: Server, method: str, path: str, body: bytes = b"") -> None:
     await drive(server, [request(server, method, path, body)], 1)
+
+
+async def make_namespace(server: Server) -> None:
+    """The namespace for everything that is made; refused if there is one, because it goes afterwards."""
+    await one(server, "POST", "/api/v1/namespaces", msgspec.json.encode({"metadata": {"name": NAMESPACE}}))
 
 
 async def fan_out(server: Server, watchers: int, events: int, name: str = "fan") -> Result:
@@ -150,11 +155,10 @@ async def measure(
     server: Server, options: argparse.Namespace, report: Report, get: Result | None = None, post: Result | None = None
 ) -> None:
     pods = f"/api/v1/namespaces/{NAMESPACE}/pods"
-    await one(server, "POST", "/api/v1/namespaces", msgspec.json.encode({"metadata": {"name": NAMESPACE}}))
     idle = resident_megabytes(*server.pids)
-    creates = [request(server, "POST", pods, pod(f"p{n}")) for n in range(options.pods)]
+    creates = [request(server, "POST", pods, pod(f"p{n}", NOBODY)) for n in range(options.pods)]
     report.show(f"create, {options.clients} clients", await drive(server, creates, options.clients), post)
-    lone = [request(server, "POST", pods, pod(f"lone{n}")) for n in range(300)]
+    lone = [request(server, "POST", pods, pod(f"lone{n}", NOBODY)) for n in range(300)]
     report.show("create, 1 client", await drive(server, lone, 1))
     if server.pids:
         report.memory("resident, idle", idle)
@@ -210,7 +214,12 @@ async def run(options: argparse.Namespace) -> None:
 async def _run(options: argparse.Namespace, report: Report) -> None:
     if options.kubeconfig:
         print(f"API server of {options.kubeconfig}")
-        await measure(await of_kubeconfig(options.kubeconfig, tuple(options.pids)), options, report)
+        server = await of_kubeconfig(options.kubeconfig, tuple(options.pids))
+        await make_namespace(server)
+        try:
+            await measure(server, options, report)
+        finally:
+            await one(server, "DELETE", f"/api/v1/namespaces/{NAMESPACE}")
         return
     with tempfile.TemporaryDirectory() as folder:
         if options.rights:
@@ -238,11 +247,12 @@ async def _run(options: argparse.Namespace, report: Report) -> None:
         store_option = ["--workers", str(options.workers), *(["--store", options.store] if options.store else [])]
         print("Seamark")
         with seamark_server(Path(folder) / "data", "apiserver", *store_option) as server:
+            await make_namespace(server)
             await measure(server, options, report, get, both)
         if options.curve:
             print("cost over size")
             with seamark_server(Path(folder) / "curve", "apiserver", *store_option) as server:
-                await one(server, "POST", "/api/v1/namespaces", msgspec.json.encode({"metadata": {"name": NAMESPACE}}))
+                await make_namespace(server)
                 await curve(server, [1000, 10_000, 30_000, 100_000], options.clients)
 
 
@@ -271,7 +281,7 @@ def main() -> None:
         parser.error("--pids are those of the server that --kubeconfig names")
     try:
         uvloop.run(run(options))
-    except (KubeconfigError, ApiError, OSError) as error:
+    except (KubeconfigError, ApiError, RuntimeError, OSError) as error:
         sys.exit(f"bench api: {error}")
 
 

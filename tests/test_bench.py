@@ -16,6 +16,11 @@ from bench.api import of_kubeconfig
 from bench.rig.load import Server, drive
 from bench.rig.plot import Curve, growth, plot
 from bench.rig.report import Line, Report, Results
+from seamark_process import Seamark
+
+from seamark.access.kubeconfig import load
+from seamark.access.remote import RemoteCluster
+from seamark.kinds.resource import NAMESPACES
 
 ROOT = Path(__file__).parent.parent
 SIZED = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
@@ -69,6 +74,20 @@ async def test_the_server_to_measure_is_that_of_the_current_context(tmp_path):
     (tmp_path / "config").write_text(KUBECONFIG)
     (tmp_path / "token").write_text("right\n")
     assert await of_kubeconfig(str(tmp_path / "config"), (1, 2)) == Server("127.0.0.1", 7080, None, "right", (1, 2))
+
+
+async def test_a_cluster_that_was_measured_is_as_it_was_before(tmp_path):
+    small = ("--pods", "5", "--requests", "5", "--clients", "2", "--watchers", "2", "--events", "2")
+    seamark = Seamark(tmp_path / "data", "--dns-port", "0", "--no-node-ports", verb="up")
+    command = [sys.executable, "-m", "bench", "api", "--kubeconfig", str(seamark.kubeconfig), *small]
+    try:
+        ended = await asyncio.to_thread(subprocess.run, command, cwd=ROOT, capture_output=True, text=True)
+        assert (ended.returncode, ended.stderr) == (0, "")
+        async with RemoteCluster(load(seamark.kubeconfig)) as cluster:
+            while "bench" in [each["metadata"]["name"] for each in (await cluster.list(NAMESPACES)).items]:
+                await asyncio.sleep(0.05)
+    finally:
+        seamark.kill()
 
 
 @pytest.mark.parametrize("verb", ["api", "controllers"])
