@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import shutil
-import ssl
+import sys
 import tempfile
 import time
 import urllib.parse
@@ -34,11 +34,15 @@ from bench.rig.report import Report
 from bench.rig.rights import compare, count
 
 from seamark import __version__
+from seamark.access.kubeconfig import KubeconfigError, load
+from seamark.access.sending import tls_context
+from seamark.errors import ApiError
 
 NAMESPACE = "bench"
+NOBODY = "nobody"  # the scheduler of Pods that shall not run on the nodes of a cluster that is measured
 
 
-def pod(name: str) -> bytes:
+def pod(name: str, scheduler: str = "default-scheduler") -> bytes:
     container = {
         "name": "c",
         "image": "example/app:1",
@@ -47,32 +51,18 @@ def pod(name: str) -> bytes:
         "readinessProbe": {"httpGet": {"path": "/", "port": 8080}},
     }
     meta = {"name": name, "labels": {"app": "web", "pod-template-hash": "5d4f8c7b9"}}
-    return msgspec.json.encode(
-        {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": {"containers": [container]}}
-    )
+    spec = {"containers": [container]} | ({} if scheduler == "default-scheduler" else {"schedulerName": scheduler})
+    return msgspec.json.encode({"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec})
 
 
-def of_kubeconfig(path: str, pids: tuple[int, ...]) -> Server:
-    """A running server, whose processes are ``pids``; its user has a token or a certificate."""
-    import base64
-
-    import yaml
-
-    config = yaml.safe_load(Path(path).read_text())
-
-    cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
-    tls = None
-    if cluster["server"].startswith("https"):
-        tls = ssl.create_default_context()
-        if data := cluster.get("certificate-authority-data"):
-            tls.load_verify_locations(cadata=base64.b64decode(data).decode())
-        if "client-certificate-data" in user:
-            with tempfile.TemporaryDirectory() as folder:
-                for name in ("certificate", "key"):
-                    (Path(folder) / name).write_bytes(base64.b64decode(user[f"client-{name}-data"]))
-                tls.load_cert_chain(Path(folder) / "certificate", Path(folder) / "key")
-    parts = urllib.parse.urlsplit(cluster["server"])
-    return Server(parts.hostname or "", parts.port or 443, tls, user.get("token", ""), pids)
+async def of_kubeconfig(path: str, pids: tuple[int, ...]) -> Server:
+    """A running server, whose processes are ``pids``, as kubectl would find it: by the current context."""
+    connection = load(path)
+    identity = await connection.credentials.current()
+    parts = urllib.parse.urlsplit(connection.server)
+    tls = tls_context(connection, identity.certificate) if parts.scheme == "https" else None
+    port = parts.port or (443 if tls else 80)
+    return Server(parts.hostname or "", port, tls, identity.authorization.removeprefix("Bearer "), pids)
 
 
 async def bare_store(size: int, count: int, clients: int) -> Result:
@@ -100,6 +90,11 @@ async def bare_store(size: int, count: int, clients: int) -> Result:
 
 async def one(server: Server, method: str, path: str, body: bytes = b"") -> None:
     await drive(server, [request(server, method, path, body)], 1)
+
+
+async def make_namespace(server: Server) -> None:
+    """The namespace for everything that is made; refused if there is one, because it goes afterwards."""
+    await one(server, "POST", "/api/v1/namespaces", msgspec.json.encode({"metadata": {"name": NAMESPACE}}))
 
 
 async def fan_out(server: Server, watchers: int, events: int, name: str = "fan") -> Result:
@@ -160,11 +155,10 @@ async def measure(
     server: Server, options: argparse.Namespace, report: Report, get: Result | None = None, post: Result | None = None
 ) -> None:
     pods = f"/api/v1/namespaces/{NAMESPACE}/pods"
-    await one(server, "POST", "/api/v1/namespaces", msgspec.json.encode({"metadata": {"name": NAMESPACE}}))
     idle = resident_megabytes(*server.pids)
-    creates = [request(server, "POST", pods, pod(f"p{n}")) for n in range(options.pods)]
+    creates = [request(server, "POST", pods, pod(f"p{n}", NOBODY)) for n in range(options.pods)]
     report.show(f"create, {options.clients} clients", await drive(server, creates, options.clients), post)
-    lone = [request(server, "POST", pods, pod(f"lone{n}")) for n in range(300)]
+    lone = [request(server, "POST", pods, pod(f"lone{n}", NOBODY)) for n in range(300)]
     report.show("create, 1 client", await drive(server, lone, 1))
     if server.pids:
         report.memory("resident, idle", idle)
@@ -220,7 +214,12 @@ async def run(options: argparse.Namespace) -> None:
 async def _run(options: argparse.Namespace, report: Report) -> None:
     if options.kubeconfig:
         print(f"API server of {options.kubeconfig}")
-        await measure(of_kubeconfig(options.kubeconfig, tuple(options.pids)), options, report)
+        server = await of_kubeconfig(options.kubeconfig, tuple(options.pids))
+        await make_namespace(server)
+        try:
+            await measure(server, options, report)
+        finally:
+            await one(server, "DELETE", f"/api/v1/namespaces/{NAMESPACE}")
         return
     with tempfile.TemporaryDirectory() as folder:
         if options.rights:
@@ -248,11 +247,12 @@ async def _run(options: argparse.Namespace, report: Report) -> None:
         store_option = ["--workers", str(options.workers), *(["--store", options.store] if options.store else [])]
         print("Seamark")
         with seamark_server(Path(folder) / "data", "apiserver", *store_option) as server:
+            await make_namespace(server)
             await measure(server, options, report, get, both)
         if options.curve:
             print("cost over size")
             with seamark_server(Path(folder) / "curve", "apiserver", *store_option) as server:
-                await one(server, "POST", "/api/v1/namespaces", msgspec.json.encode({"metadata": {"name": NAMESPACE}}))
+                await make_namespace(server)
                 await curve(server, [1000, 10_000, 30_000, 100_000], options.clients)
 
 
@@ -276,7 +276,13 @@ def main() -> None:
     parser.add_argument("--events", type=int, default=20)
     parser.add_argument("--rights", type=int, default=0, metavar="ROUNDS", help="only what RBAC costs, on and off")
     parser.add_argument("--curve", action="store_true", help="also the cost per operation from 1,000 to 100,000 Pods")
-    uvloop.run(run(parser.parse_args()))
+    options = parser.parse_args()
+    if options.pids and not options.kubeconfig:
+        parser.error("--pids are those of the server that --kubeconfig names")
+    try:
+        uvloop.run(run(options))
+    except (KubeconfigError, ApiError, RuntimeError, OSError) as error:
+        sys.exit(f"bench api: {error}")
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ import asyncio
 import gc
 import random
 import statistics
+import sys
 import time
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -24,10 +25,12 @@ import msgspec
 from seamark.access.cluster import Change
 from seamark.access.informer import Informer, key_of
 from seamark.access.informers import Informers
+from seamark.access.kubeconfig import KubeconfigError
 from seamark.clock import SystemClock
 from seamark.controllers.discovery.endpoints_controller import EndpointsController
 from seamark.controllers.discovery.endpointslices_controller import EndpointSlicesController
 from seamark.controllers.discovery.members import Members
+from seamark.errors import ApiError
 from seamark.kinds.resource import ENDPOINT_SLICES, ENDPOINTS, NODES, PODS, SERVICES, Resource
 from seamark.rules.endpoints import EndpointsState
 from seamark.rules.membership import selects
@@ -302,7 +305,10 @@ def main() -> None:
     if options.kubeconfig:
         from bench.rig.live_controllers import live
 
-        asyncio.run(live(options.kubeconfig, pods=options.pods[0], flips=options.flips))
+        try:
+            asyncio.run(live(options.kubeconfig, pods=options.pods[0], flips=options.flips))
+        except (KubeconfigError, ApiError) as error:
+            sys.exit(f"bench controllers: {error}")
         return
 
     async def run() -> None:

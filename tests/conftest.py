@@ -77,7 +77,7 @@ SECONDS = {
     "test_conformance_dns.py": 30,
     "test_why_catalogue.py": 25,
     "test_etcd.py": 25,
-    "test_outages.py": 20,
+    "test_outages.py": 40,
     "test_kubectl_identity.py": 15,
     "test_cli_demo.py": 15,
     "test_every_view.py": 15,

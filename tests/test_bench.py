@@ -2,15 +2,27 @@
 
 import asyncio
 import contextlib
+import re
+import subprocess
+import sys
+from pathlib import Path
 from xml.etree import ElementTree
 
 import msgspec
 import pytest
 from bench import compare
+from bench.__main__ import names
+from bench.api import of_kubeconfig
 from bench.rig.load import Server, drive
 from bench.rig.plot import Curve, growth, plot
 from bench.rig.report import Line, Report, Results
+from seamark_process import Seamark
 
+from seamark.access.kubeconfig import load
+from seamark.access.remote import RemoteCluster
+from seamark.kinds.resource import NAMESPACES
+
+ROOT = Path(__file__).parent.parent
 SIZED = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
 CHUNKED = b"HTTP/1.1 201 Created\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n2\r\nlo\r\n0\r\n\r\n"
 REFUSED = b"HTTP/1.1 403 Forbidden\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nnope\r\n0\r\n\r\n"
@@ -42,6 +54,53 @@ async def test_every_answer_is_counted_once(answer, piece):
 async def test_a_refusal_ends_the_run_with_its_text():
     with pytest.raises(RuntimeError, match=r"403 .*nope"):
         await driven(REFUSED, 20, piece=1000)
+
+
+KUBECONFIG = """
+current-context: second
+contexts:
+- {name: first, context: {cluster: one, user: one}}
+- {name: second, context: {cluster: two, user: two}}
+clusters:
+- {name: one, cluster: {server: "https://192.0.2.1:1"}}
+- {name: two, cluster: {server: "http://127.0.0.1:7080"}}
+users:
+- {name: one, user: {token: wrong}}
+- {name: two, user: {tokenFile: token}}
+"""
+
+
+async def test_the_server_to_measure_is_that_of_the_current_context(tmp_path):
+    (tmp_path / "config").write_text(KUBECONFIG)
+    (tmp_path / "token").write_text("right\n")
+    assert await of_kubeconfig(str(tmp_path / "config"), (1, 2)) == Server("127.0.0.1", 7080, None, "right", (1, 2))
+
+
+async def test_a_cluster_that_was_measured_is_as_it_was_before(tmp_path):
+    small = ("--pods", "5", "--requests", "5", "--clients", "2", "--watchers", "2", "--events", "2")
+    seamark = Seamark(tmp_path / "data", "--dns-port", "0", "--no-node-ports", verb="up")
+    command = [sys.executable, "-m", "bench", "api", "--kubeconfig", str(seamark.kubeconfig), *small]
+    try:
+        ended = await asyncio.to_thread(subprocess.run, command, cwd=ROOT, capture_output=True, text=True)
+        assert (ended.returncode, ended.stderr) == (0, "")
+        async with RemoteCluster(load(seamark.kubeconfig)) as cluster:
+            while "bench" in [each["metadata"]["name"] for each in (await cluster.list(NAMESPACES)).items]:
+                await asyncio.sleep(0.05)
+    finally:
+        seamark.kill()
+
+
+@pytest.mark.parametrize("verb", ["api", "controllers"])
+def test_a_kubeconfig_that_is_not_there_is_one_line(verb, tmp_path):
+    command = [sys.executable, "-m", "bench", verb, "--kubeconfig", str(tmp_path / "none")]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (1, f"bench {verb}: there is no kubeconfig at {tmp_path / 'none'}\n")
+
+
+def test_the_manual_says_what_each_of_them_measures():
+    page = (ROOT / "docs" / "benchmarks.md").read_text()
+    told = re.findall(r"^\| `([a-z]+)` \|", page.partition("\n## ")[0], re.M)
+    assert sorted([*told, "compare"]) == names()
 
 
 def test_runs_are_compared_by_cost():

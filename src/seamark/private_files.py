@@ -26,7 +26,10 @@ def make_private_directory(path: Path, *, named: bool = False) -> None:
     One that another user made is refused, because he can replace what is in it.  It may be root's, or that of the owner
     of the directory around it.  One that our user has ``named`` is refused only where anybody could have made it.
     """
-    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except FileExistsError as error:
+        raise OSError(errno.ENOTDIR, "it is a file") from error
     if path.is_symlink() and path.lstat().st_uid not in (0, os.geteuid()):
         raise OSError(errno.EPERM, f"{path.name} is a symbolic link that belongs to another user")
     found, around = path.stat(), path.absolute().parent.stat()

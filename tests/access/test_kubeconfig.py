@@ -10,6 +10,7 @@ import yaml
 from seamark.access import kubeconfig
 from seamark.access.credentials import Certificate, Exec, Identity
 from seamark.access.kubeconfig import KubeconfigError
+from seamark.access.kubeconfig_file import bytes_of
 
 
 def write(path, *, clusters=None, users=None, contexts=None, current="", **more):
@@ -312,8 +313,7 @@ def test_a_clusters_own_proxy_goes_first(tmp_path):
             {"certificate-authority": "/nowhere/ca.crt"},
             {},
             {},
-            "cannot read the certificate-authority that the kubeconfig names: [Errno 2] No such file or directory: "
-            "'/nowhere/ca.crt'",
+            "cannot read the certificate-authority /nowhere/ca.crt of the kubeconfig: No such file or directory",
         ),
         (
             {"proxy-url": "socks5://p"},
@@ -367,8 +367,14 @@ def test_files_that_cannot_be_read(tmp_path):
     missing = tmp_path / "missing"
     with pytest.raises(KubeconfigError, match=f"^there is no kubeconfig at {missing}$"):
         load(missing)
-    with pytest.raises(KubeconfigError, match=r"^cannot read the kubeconfig"):
+    with pytest.raises(KubeconfigError, match=f"^cannot read the kubeconfig {tmp_path}: Is a directory$"):
         load(tmp_path)
+    binary = tmp_path / "binary"
+    binary.write_bytes(b"\xff\xfe")
+    with pytest.raises(KubeconfigError, match=f"^cannot read the kubeconfig {binary}: it is not text$"):
+        load(binary)
+    with pytest.raises(KubeconfigError, match=f"^cannot read the client-key {missing} of the kubeconfig: No such file"):
+        bytes_of("", str(missing), "client-key")
     broken = tmp_path / "broken"
     broken.write_text("clusters: [")
     with pytest.raises(KubeconfigError, match=f"^the kubeconfig {broken} is not YAML: while parsing") as caught:

@@ -35,7 +35,8 @@ class Granting:
 def acting(sender: User, rights: tuple[str, ...] | None = None, asked: Attributes = GET_POD, **headers: str) -> User:
     authorizer = GroupAuthorizer() if rights is None else Granting(*rights)
     named = {f"impersonate-{name.replace('_', '-')}": value for name, value in headers.items()}
-    return Impersonation(authorizer).user(sender, named, asked)
+    found = Impersonation(authorizer).acting(sender, named, asked)
+    return sender if found is None else found.user
 
 
 def refusal(sender: User, rights: tuple[str, ...], asked: Attributes = GET_POD, **headers: str) -> str:
@@ -121,8 +122,10 @@ def test_the_way_that_worked_last_says_why_not() -> None:
     impersonation = Impersonation(Granting("impersonate users bob"))
     classic = 'users "eve" is forbidden: User "ann" cannot impersonate resource "users" in API group "" at the cluster'
     with pytest.raises(Forbidden, match="impersonate-on:user-info"):
-        impersonation.user(ANN, {"impersonate-user": "eve"}, GET_POD)
-    assert impersonation.user(ANN, {"impersonate-user": "bob"}, GET_POD).name == "bob"
+        impersonation.acting(ANN, {"impersonate-user": "eve"}, GET_POD)
+    bob = impersonation.acting(ANN, {"impersonate-user": "bob"}, GET_POD)
+    assert bob is not None
+    assert (bob.user.name, bob.constraint) == ("bob", "")
     with pytest.raises(Forbidden) as refused:
-        impersonation.user(ANN, {"impersonate-user": "eve"}, GET_POD)
+        impersonation.acting(ANN, {"impersonate-user": "eve"}, GET_POD)
     assert refused.value.message.startswith(classic)

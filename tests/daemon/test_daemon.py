@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import re
 import socket
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
@@ -47,6 +48,14 @@ PARTS = [
     *("certificate", "informers", "dns", "connections", "own-objects", "proxy"),
     *("controllers", "identity", "node-ports", "discovery", "nodes", "cleaning"),
 ]
+
+
+def test_the_manual_says_of_every_part_what_is_missing_without_it() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "operations.md").read_text()
+    table = page.partition("| part | without it |")[2].partition("\n\n")[0]
+    named = [name for row in table.splitlines()[2:] for name in re.findall("`([^`]+)`", row.split("|")[1])]
+    of_workers, of_leaders = ("scheduler", "controllers-informers", "worker-1"), ("election", "leader-informers")
+    assert sorted(named) == sorted([*PARTS, *of_workers, *of_leaders])
 
 
 class Gate(SystemClock):

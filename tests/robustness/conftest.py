@@ -12,3 +12,15 @@
 - ``crowd``: writers, watchers and DNS queries by the hundred, for outages of etcd under load
 - ``faults``: kills, stops, full disks, and a relay that drops, holds or delays what servers and etcd say
 """
+
+from __future__ import annotations
+
+import pytest
+
+from seamark.access import remote
+
+
+@pytest.fixture(autouse=True)
+def _short_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let lists over HTTP come in pages, as long ones do, so that objects change between two of them."""
+    monkeypatch.setattr(remote, "PAGE", 2)

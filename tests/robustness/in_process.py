@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
+import socket
 from collections.abc import AsyncIterator, Sequence
 
 from clients import NAMESPACE, NODE_PORTS, RANGE
@@ -13,21 +14,20 @@ from seamark.access.cluster import Cluster
 from seamark.api import bootstrap
 from seamark.api.server import ApiServer
 from seamark.api.settings import ServiceNetwork
+from seamark.channel import Channel
 from seamark.clock import SYSTEM_CLOCK, Clock, SystemClock
 from seamark.kinds.resource import NAMESPACES
 from seamark.metrics import Registry
 from seamark.store.protocol import Batch, Store, Unavailable, Write
+from seamark.store.relayed import AnnouncedStore, Board, RelayedStore, StoreCalls
 from seamark.store.wrapping import Wrapper
 
 NETWORK = ServiceNetwork(ranges=(RANGE,), node_ports=NODE_PORTS)
 LONGEST_LAG = 40  # turns of the event loop
 
 
-class Lagging(Wrapper):
-    """One server's way to a store it shares with others: it hears of changes some turns late.
-
-    Now and then it cannot tell the store's revision without waiting, as if it had to ask over a network.
-    """
+class Late(Wrapper):
+    """One server's way to a store it shares with others: it hears of changes some turns late."""
 
     shared = True
 
@@ -35,14 +35,18 @@ class Lagging(Wrapper):
         self.store = store
         self.chance = chance
 
-    def latest(self) -> int | None:
-        return self.store.latest() if self.chance.random() < 0.5 else None
-
     async def watch(self, prefix: str, since: int) -> AsyncIterator[Batch]:
         async for batch in self.store.watch(prefix, since):
             for _ in range(self.chance.randrange(LONGEST_LAG)):
                 await asyncio.sleep(0)
             yield batch
+
+
+class Lagging(Late):
+    """Now and then it cannot tell the store's revision without waiting, as if it had to ask over a network."""
+
+    def latest(self) -> int | None:
+        return self.store.latest() if self.chance.random() < 0.5 else None
 
 
 class Faltering(Lagging):
@@ -104,6 +108,21 @@ async def servers(
             task.cancel()
         await asyncio.gather(*following, return_exceptions=True)
         await store.close()
+
+
+@contextlib.asynccontextmanager
+async def relayed(announced: AnnouncedStore, board: Board) -> AsyncIterator[RelayedStore]:
+    """The store as a worker has it: the main process is asked over a socket, and how far it is, is on the board."""
+    ours, theirs = socket.socketpair()
+    asking, answering = await Channel.over(ours, {}), await Channel.over(theirs, {"store": StoreCalls(announced)})
+    store = RelayedStore(asking, board)
+    await store.open()
+    try:
+        yield store
+    finally:
+        await store.close()
+        await answering.close()
+        await asking.close()
 
 
 async def _prepare(store: Store) -> None:

@@ -117,8 +117,10 @@ def read(path: Path, *, required: bool = False) -> Config:
         if required:
             raise KubeconfigError(f"there is no kubeconfig at {path}") from error
         return Config()
-    except (OSError, UnicodeDecodeError) as error:
-        raise KubeconfigError(f"cannot read the kubeconfig {path}: {error}") from error
+    except OSError as error:
+        raise KubeconfigError(f"cannot read the kubeconfig {path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise KubeconfigError(f"cannot read the kubeconfig {path}: it is not text") from error
     return parse(text, path)
 
 
@@ -218,5 +220,5 @@ def bytes_of(data: str, path: str, what: str) -> bytes | None:
         try:
             return Path(path).read_bytes()
         except OSError as error:
-            raise KubeconfigError(f"cannot read the {what} that the kubeconfig names: {error}") from error
+            raise KubeconfigError(f"cannot read the {what} {path} of the kubeconfig: {error.strerror}") from error
     return None

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 from urllib.parse import unquote
 
 import msgspec
@@ -38,6 +39,13 @@ def impersonates(headers: Mapping[str, str]) -> bool:
     return _LINE in "\n".join(("", *headers))
 
 
+class Acting(NamedTuple):
+    """Whom a sender acts as, and the verb of the constrained right to it; empty where it is the legacy one."""
+
+    user: User
+    constraint: str = ""
+
+
 class Impersonation:
     """Decides whom the sender of a request acts as."""
 
@@ -46,11 +54,11 @@ class Impersonation:
         # The mode that worked last for a sender: it is tried first, and if none works, its refusal is the answer.
         self._worked: dict[str, int] = {}
 
-    def user(self, sender: User, headers: Mapping[str, str], asked: Attributes) -> User:
-        """The user that the headers name, or the sender if they name none; raises if that is not allowed."""
+    def acting(self, sender: User, headers: Mapping[str, str], asked: Attributes) -> Acting | None:
+        """The user that the headers name, None if they name none; raises if that is not allowed."""
         wanted = wanted_user(headers)
         if wanted is None:
-            return sender
+            return None
         first = self._worked.get(sender.name)
         order = range(len(MODES)) if first is None else (first, *(i for i in range(len(MODES)) if i != first))
         refusal: errors.ApiError | None = None
@@ -69,7 +77,7 @@ class Impersonation:
         assert refusal is not None, "the last mode is for every user"
         raise refusal
 
-    def _as(self, sender: User, wanted: User, mode: int, asked: Attributes) -> User:
+    def _as(self, sender: User, wanted: User, mode: int, asked: Attributes) -> Acting:
         constrained = mode != LEGACY
         if constrained:
             verb = f"impersonate-on:{MODES[mode]}:{asked.verb}"
@@ -79,7 +87,7 @@ class Impersonation:
             check(self._authorizer, sender, attributes)
         if constrained:
             _check_sane(wanted, sender, verb)
-        return acting_user(wanted, constrained=constrained)
+        return Acting(acting_user(wanted, constrained=constrained), verb if constrained else "")
 
 
 def wanted_user(headers: Mapping[str, str]) -> User | None:

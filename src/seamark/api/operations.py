@@ -186,6 +186,8 @@ class Operations:
 
         async def later() -> Page:
             await reader.wait(options.version)
+            if not reader.in_memory(selection, options):  # what has come meanwhile is newer than an earlier page
+                return await reader.past_page(selection, options)
             return reader.page(selection, options)
 
         return later()

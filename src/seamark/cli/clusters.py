@@ -106,8 +106,8 @@ def default_kubeconfig(environ: Mapping[str, str], home: Path) -> Path | None:
 
 
 @contextlib.asynccontextmanager
-async def connected(options: argparse.Namespace, *, writes: bool = False) -> AsyncIterator[Server]:
-    """The server inside the block; what it refuses becomes a ``Failure``, what it warns of is printed once.
+async def connected(options: argparse.Namespace, *, writes: bool = False, warns: bool = True) -> AsyncIterator[Server]:
+    """The server inside the block; what it refuses becomes a ``Failure``, what it ``warns`` of is printed once.
 
     If the block ``writes``, it is said where to.
     """
@@ -126,7 +126,7 @@ async def connected(options: argparse.Namespace, *, writes: bool = False) -> Asy
     import_http_client()
     if writes:
         tell_writes(connection, options)
-    transport = Transport(connection, agent="seamark", warn=warn)
+    transport = Transport(connection, agent="seamark", warn=warn if warns else None)
     try:
         yield Server(transport)
     except ApiError as error:

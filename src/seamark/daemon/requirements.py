@@ -15,6 +15,7 @@ from seamark.api.audit import policy
 from seamark.api.audit.log import AuditLog
 from seamark.api.authentication import FixedTokens, read_token_file
 from seamark.api.authorization import ADMIN, AUTHENTICATED, MASTERS, User
+from seamark.api.bootstrap import advertised_address
 from seamark.api.certificates import Authority
 from seamark.api.identity.keys import KeyFileError, KeyRing
 from seamark.api.settings import ApiSettings, TokenSettings
@@ -132,8 +133,14 @@ def server_names(config: Config) -> list[str]:
     first = [address_in(cidr, 1) for cidr in config.network.ranges]
     names = ["localhost", "127.0.0.1", "::1", "kubernetes", "kubernetes.default", "kubernetes.default.svc"]
     names += [f"kubernetes.default.svc.{config.cluster_domain}", *first]
-    names += [n for n in (config.api.host, config.api.advertise, *gateways(config), host_name()) if _nameable(n)]
+    told = (config.api.host, config.api.advertise, _address_of_all(config.api.host), *gateways(config), host_name())
+    names += [name for name in told if _nameable(name)]
     return list(dict.fromkeys(names))
+
+
+def _address_of_all(host: str) -> str:
+    """The machine's own address if the server listens on all of them, so that other hosts can trust it there."""
+    return advertised_address(host) if host in ("0.0.0.0", "::") else ""
 
 
 def host_name() -> str:

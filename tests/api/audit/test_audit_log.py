@@ -14,7 +14,7 @@ import pytest
 
 from seamark.api.audit.log import AuditLog
 from seamark.api.audit.policy import API_VERSION, Policy, Rule
-from seamark.api.authorization import Attributes, User
+from seamark.api.authorization import ALLOWED, Attributes, User
 from seamark.metrics import Registry
 from virtual_time import VirtualClock
 
@@ -39,6 +39,7 @@ def logged(file: Path, level: str, *, code: int = 200, answer: object = OBJECT, 
     audited = audit.begin(ANN, SCALE, uri="/apis/apps/v1/…/scale?force=1", address="192.0.2.1", agent="kubectl")
     if audited is not None:
         audited.code, audited.request_object, audited.response_object = code, {"spec": {}}, answer
+        audited.decision = ALLOWED
         audit.write(audited, "ResponseComplete")
     audit.close()
     return lines(file)

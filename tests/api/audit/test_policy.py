@@ -60,8 +60,9 @@ def policy(tmp_path: Path):
         (ANN, asked(path="/versions"), Level.NONE),
         (ANN, asked(group="extensions", resource="ingresses"), Level.REQUEST),
         (ANN, asked(group="apps", resource="deployments", sub="scale"), Level.REQUEST),
-        (ANN, asked(group="apps", resource="deployments"), Level.NONE),
-        (User("eve", ("auditors",)), asked(group="apps", resource="deployments"), Level.METADATA),
+        (ANN, asked(group="apps", resource="deployments"), Level.REQUEST),  # it is of `deployments/*`, too
+        (ANN, asked(group="apps", resource="replicasets"), Level.NONE),
+        (User("eve", ("auditors",)), asked(group="apps", resource="replicasets"), Level.METADATA),
         (User("eve", ("auditors",)), asked(path="/metrics"), Level.METADATA),
     ],
 )
@@ -103,6 +104,10 @@ def test_without_a_file_everything_is_logged_without_contents():
             "resourceNames need resources",
         ),
         ("apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: None, nonResourceURLs: [/*/a]}]", "last"),
+        (
+            "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: None, nonResourceURLs: [metrics]}]",
+            "begin with /",
+        ),
         ("rules: !!timestamp 2001-99-99", "month must be in 1..12"),
         ("rules: " + "[" * 5000, "recursion"),
     ],

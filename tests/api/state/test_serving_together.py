@@ -120,3 +120,15 @@ async def test_a_kind_that_was_just_defined(pair: Pair) -> None:
     while (await pair.early.ask("GET", "/apis/new.example.com/v1/things")).status != 200:
         await asyncio.sleep(0)
     assert (await pair.ask_the_late("GET", "/apis/new.example.com/v1/things")).status == 200
+
+
+async def test_a_list_goes_on_at_its_version_while_the_server_catches_up(pair: Pair) -> None:
+    """The late server believes that nothing has changed since the first page; when it has caught up, something has."""
+    for name in "ab":
+        await pair.early.post(MAPS, {"metadata": {"name": name}})
+    first = await pair.early.get(f"{MAPS}?limit=1")
+    await pair.early.merge(f"{MAPS}/b", {"data": {"changed": "since"}})
+    answer = await pair.ask_the_late("GET", f"{MAPS}?limit=1&continue={first['metadata']['continue']}")
+    assert answer.status == 200
+    assert answer.json["metadata"]["resourceVersion"] == first["metadata"]["resourceVersion"]
+    assert [item.get("data") for item in answer.json["items"]] == [None]

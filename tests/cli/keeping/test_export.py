@@ -7,6 +7,7 @@ from seamark.cli.keeping.manifests import manifest_of
 from seamark.cli.objects.kinds import ServerKind
 from seamark.kinds.resource import Resource
 
+REVISION = "deployment.kubernetes.io/revision"
 BY = "endpointslice.kubernetes.io/managed-by"
 SET = {"uid": "u", "resourceVersion": "7", "generation": 2, "creationTimestamp": "2026-01-01T00:00:00Z"}
 
@@ -19,7 +20,7 @@ def test_what_the_server_set_is_left_out():
     obj = {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
-        "metadata": meta("web", labels={"a": "b"}, annotations={"c": "d"}, finalizers=["x/y"]),
+        "metadata": meta("web", labels={"a": "b"}, annotations={"c": "d", REVISION: "1"}, finalizers=["x/y"]),
         "spec": {"replicas": 3},
         "status": {"readyReplicas": 3},
     }

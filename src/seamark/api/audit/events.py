@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
 from seamark.api.audit.policy import API_VERSION, Extent, Level, Stage
-from seamark.api.authorization import Attributes, User
+from seamark.api.authorization import Attributes, Decision, User
 from seamark.errors import Object
 
 LEVEL_WORDS = {
@@ -28,11 +29,13 @@ class Audited(msgspec.Struct):
     received: str  # RFC 3339 with microseconds
     addresses: tuple[str, ...] = ()
     agent: str = ""
+    acts_as: User | None = None
+    constraint: str = ""  # the verb of constrained impersonation by which the user may act as that one
+    subject: Mapping[str, str] = {}  # what the body of a create or update says of its object: name, uid, …
+    decision: Decision | None = None  # the authorizer's; it is not asked about a user whom the sender may not act as
     request_object: Any = None
     response_object: Any = None
     code: int = 0
-    reason: str = ""  # why it was allowed or forbidden
-    refused: bool = False
     annotations: dict[str, str] = {}  # what admission noted
 
 
@@ -52,26 +55,36 @@ def event(audited: Audited, stage: Stage, now: str) -> Object | None:
         "verb": asked.verb,
         "user": audited.user.info,
     }
+    if audited.acts_as is not None:
+        made["impersonatedUser"] = audited.acts_as.info
+    if audited.constraint:
+        made["authenticationMetadata"] = {"impersonationConstraint": audited.constraint}
     if audited.addresses:
         made["sourceIPs"] = list(audited.addresses)
     if audited.agent:
         made["userAgent"] = audited.agent
     if not asked.path:
-        made["objectRef"] = _reference(asked)
+        made["objectRef"] = _reference(asked, audited.subject)
     if stage != "RequestReceived":
         made |= _answer(audited)
     made |= {"requestReceivedTimestamp": audited.received, "stageTimestamp": now}
-    if stage != "RequestReceived":
-        decision = "forbid" if audited.refused else "allow"
-        made["annotations"] = {
-            "authorization.k8s.io/decision": decision,
-            "authorization.k8s.io/reason": audited.reason,
-            **audited.annotations,
-        }
+    if stage != "RequestReceived" and (annotations := _annotations(audited)):
+        made["annotations"] = annotations
     return made
 
 
-def _reference(asked: Attributes) -> Object:
+def _annotations(audited: Audited) -> Mapping[str, str]:
+    if (decision := audited.decision) is None:
+        return audited.annotations
+    return {
+        "authorization.k8s.io/decision": "allow" if decision.allowed else "forbid",
+        "authorization.k8s.io/reason": decision.reason,
+        **audited.annotations,
+    }
+
+
+def _reference(asked: Attributes, subject: Mapping[str, str]) -> Object:
+    """The object by its path; what that leaves open, by what was sent."""
     fields = {
         "resource": asked.resource,
         "namespace": asked.namespace,
@@ -80,7 +93,7 @@ def _reference(asked: Attributes) -> Object:
         "apiVersion": asked.version,
         "subresource": asked.subresource,
     }
-    return {name: value for name, value in fields.items() if value}
+    return {**subject, **{name: value for name, value in fields.items() if value}}
 
 
 def _answer(audited: Audited) -> Object:
@@ -100,7 +113,7 @@ def _answer(audited: Audited) -> Object:
 
 
 def _without_managed_fields(value: Any) -> Any:
-    """The object, or every object of a list, without its managedFields."""
+    """The object, or every object of a list or table, without its managedFields."""
     if not isinstance(value, dict):
         return value
     kept = value
@@ -108,4 +121,7 @@ def _without_managed_fields(value: Any) -> Any:
         kept = {**value, "metadata": {name: each for name, each in meta.items() if name != "managedFields"}}
     if isinstance(items := kept.get("items"), list):
         kept = {**kept, "items": [_without_managed_fields(item) for item in items]}
+    if kept.get("kind") == "Table" and isinstance(rows := kept.get("rows"), list):
+        shown = [{**row, "object": _without_managed_fields(row["object"])} if "object" in row else row for row in rows]
+        kept = {**kept, "rows": shown}
     return kept

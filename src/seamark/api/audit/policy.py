@@ -45,7 +45,10 @@ class _Part(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=T
 
 
 class GroupResources(_Part, frozen=True):
-    """Resources of one API group; no resources mean all of them.  ``pods/log``, ``*/status`` and ``pods/*`` work."""
+    """Resources of one API group; no resources mean all of them.
+
+    ``pods/log``, ``*/status`` and ``pods/*`` work; the last is about Pods themselves, too, as in Kubernetes.
+    """
 
     group: str = ""
     resources: tuple[str, ...] = ()
@@ -63,7 +66,9 @@ def _names(word: str, asked: Attributes) -> bool:
     resource, slash, part = word.partition("/")
     if not slash:
         return word == "*" or (word == asked.resource and not asked.subresource)
-    return resource in (asked.resource, "*") and part in (asked.subresource, "*") and bool(asked.subresource)
+    if resource == asked.resource:
+        return part in (asked.subresource, "*")
+    return resource == "*" and part in (asked.subresource, "*") and bool(asked.subresource)
 
 
 class Rule(_Part, frozen=True):
@@ -165,6 +170,8 @@ def _faults(rule: Rule) -> Sequence[str]:
         return ["a rule with nonResourceURLs cannot have resources or namespaces"]
     if any(each.resource_names and not each.resources for each in rule.resources):
         return ["resourceNames need resources"]
+    if any(word != "*" and not word.startswith("/") for word in rule.non_resource_urls):
+        return ["nonResourceURLs begin with /, or are *"]
     if any("*" in word.removesuffix("*") for word in rule.non_resource_urls):
         return ["in nonResourceURLs, * may only be the last character"]
     return []

@@ -319,10 +319,8 @@ class Application:
         label.verb, label.resource = "watch" if watches else verb, target.kind.resource.qualified
         label.warning = target.kind.request_warning
         selected = selected_name(query) if not target.name and "fieldSelector" in query else ""
-        if acts:
-            user = self._impersonation.user(user, request.headers, attributes(label.verb, target, selected))
-        if self._auditing is not None and label.audited is None:
-            label.audited = self._auditing.begin(request, user, attributes(label.verb, target))
+        if acts or self._auditing is not None:
+            user = self._noted(request, user, label, attributes(label.verb, target, selected), acts=acts)
         if self._levels.told:
             label.level = self._levels.of(user, attributes(label.verb, target)).headers
         if not watches:
@@ -355,13 +353,22 @@ class Application:
 
     def _check_path(self, request: Request, user: User, label: Label, asked: Attributes, *, acts: bool) -> User:
         """Raise unless the user may ask for a document, or for what is not here; returns whom the sender acts as."""
-        if acts:
-            user = self._impersonation.user(user, request.headers, asked)
-        if self._auditing is not None and label.audited is None:
-            label.audited = self._auditing.begin(request, user, asked)
+        user = self._noted(request, user, label, asked, acts=acts)
         if self._levels.told:
             label.level = self._levels.of(user, asked).headers
         check(self._authorizer, user, asked)
+        return user
+
+    def _noted(self, request: Request, sender: User, label: Label, asked: Attributes, *, acts: bool) -> User:
+        """Whom the sender acts as.  The audit log has the request also if that is refused, and knows the sender."""
+        if self._auditing is not None and label.audited is None:
+            label.audited = self._auditing.begin(request, sender, asked)
+        acting = self._impersonation.acting(sender, request.headers, asked) if acts else None
+        user = sender if acting is None else acting.user
+        if (audited := label.audited) is not None:
+            if acting is not None:
+                audited.acts_as, audited.constraint = acting
+            audited.decision = self._authorizer.authorize(user, asked)
         return user
 
     def _route(self, request: Request, label: Label, began: float) -> Answer | Awaitable[Answer]:
@@ -478,4 +485,6 @@ def refusal(error: Exception, request: Request) -> Response:
         # As in Kubernetes, a client that could not read the error is told so instead.
         error = error if isinstance(error, errors.NotAcceptable) else unreadable
     headers = [("Retry-After", str(error.retry_after))] if error.retry_after is not None else []
-    return Response(error.code, encode(errors.status(error), representation), representation.content_type, headers)
+    status, content_type = errors.status(error), representation.content_type
+    plain = None if representation.format == "json" else partial(encode, status, PLAIN)
+    return Response(error.code, encode(status, representation), content_type, headers, plain=plain)

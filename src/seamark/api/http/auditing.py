@@ -16,6 +16,7 @@ from seamark.api.http.stream import Stream
 
 # Longer YAML that was not parsed for the request itself is left out: to read it would keep all others waiting.
 LONGEST_YAML = 64 * 1024
+LONGEST_AGENT = 1024  # as in Kubernetes
 
 
 class Auditing:
@@ -29,12 +30,16 @@ class Auditing:
         uri = f"{request.path}?{request.query}" if request.query else request.path
         said = request.headers.get
         agent, id = said("user-agent", ""), said("audit-id", "")
-        return self._log.begin(user, asked, uri=uri, address=request.peer, agent=agent, id=id)
+        if len(agent) > LONGEST_AGENT:
+            agent = f"{agent[:LONGEST_AGENT]}...TRUNCATED"
+        audited = self._log.begin(user, asked, uri=uri, address=request.peer, agent=agent, id=id)
+        request.recorded = audited is not None and audited.extent.level >= Level.REQUEST
+        return audited
 
     def end(self, audited: Audited, request: Request, answer: Response | Streaming) -> None:
         """Note the answer: all of a response, and the beginning and later the end of a stream."""
         audited.code = answer.status
-        audited.refused = answer.status == 403
+        audited.subject = request.subject
         level = audited.extent.level
         if level >= Level.REQUEST:
             audited.request_object = _request_object(request)
@@ -55,14 +60,16 @@ class Auditing:
 
 
 def _request_object(request: Request) -> Any:
-    """The object in a body; None for protobuf, and for a body that cannot be read."""
-    content_type = request.headers.get("content-type", "")
-    if request.parsed is not None and "protobuf" not in content_type:
+    """The object in a body; None for one that cannot be read."""
+    if request.parsed is not None:
         return request.parsed
-    return _object(request.body, content_type)
+    return _object(request.body, request.headers.get("content-type", ""))
 
 
 def _response_object(answer: Response, *, whole: bool) -> Any:
+    if answer.plain is not None:
+        body = answer.plain()
+        return msgspec.Raw(body.rstrip()) if whole and answer.status < 400 else msgspec.json.decode(body)
     if isinstance(answer.body, list):
         body = b"".join(answer.body)
         if whole and answer.content_type == "application/json":

@@ -40,6 +40,7 @@ SIOCOUTQNSD = 0x894B  # Linux: how many bytes a socket has yet to send
 # How long nothing is accepted after the system had no descriptor or memory for a connection.
 ACCEPT_AGAIN_SECONDS = 1.0
 BACKLOG = 1024
+LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # by the address that stands for all of the machine
 # TCP keepalive: the kernel probes a quiet client, and closes the connection if it does not answer.
 PROBE_AFTER_SECONDS, PROBE_EVERY_SECONDS, PROBES = 60, 15, 4
 # Go's answer to a client that speaks plain HTTP to a TLS port.
@@ -122,7 +123,9 @@ class Listener:
 
     @property
     def url(self) -> str:
+        """Where clients on this machine find it: one that listens everywhere is on loopback, too."""
         host, port = self.address
+        host = LOOPBACK.get(host, host)
         return f"{'https' if self._tls else 'http'}://{bracketed(host)}:{port}"
 
     # --- coming in ---------------------------------------------------------------------------------

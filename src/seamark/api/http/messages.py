@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +30,9 @@ class Request(msgspec.Struct, gc=False):
     version: str = "1.1"
     crowded: bool = False  # the body was not kept, because too many others wait
     checked: Any = None  # what ``admit`` has found out about the head
-    parsed: Any = None  # what its body says, if that is large and was read
+    recorded: bool = False  # whether the audit log shall have what its body says
+    parsed: Any = None  # what that is, if the body was read and would take long to read again, or is in protobuf
+    subject: Mapping[str, str] = {}  # of which object its body speaks: name, namespace, uid and resourceVersion
     waits: asyncio.Future[Any] | None = None  # for its turn: cancelled when the client is gone
     gone: bool = False  # the client is
 
@@ -44,6 +46,7 @@ class Response(msgspec.Struct, gc=False):
     headers: Sequence[tuple[str, str]] = ()
     pack: bool = False  # whether the body is to be compressed while it is sent
     write: Callable[[], list[bytes]] | None = None  # makes the body, if that takes long
+    plain: Callable[[], bytes] | None = None  # the same in JSON, for the audit log, if the body is in protobuf
     load: Load | None = None  # released when the client has been sent all, is gone, or does not read
 
 

@@ -6,7 +6,7 @@ Each verb is read downward: how the answer shall look, the options of the query,
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
@@ -20,7 +20,7 @@ from seamark.api.fields import managed
 from seamark.api.fields.patch import PatchType
 from seamark.api.http import body
 from seamark.api.http.messages import Request, Response, Streaming
-from seamark.api.http.negotiate import PROTOBUF, STORED, STREAMED, TABLES, negotiate, not_streamable
+from seamark.api.http.negotiate import PLAIN, PROTOBUF, STORED, STREAMED, TABLES, negotiate, not_streamable
 from seamark.api.http.render import Renderer
 from seamark.api.http.url import Query, delete_options, first, flag, list_options, patch_options, write_options
 from seamark.api.http.watches.opening import Watches
@@ -47,6 +47,8 @@ PATCH_TYPES: dict[str, PatchType] = {
     "application/merge-patch+json": "merge",
     "application/strategic-merge-patch+json": "strategic",
 }
+
+IDENTITY = ("name", "namespace", "uid", "resourceVersion")
 
 # All warnings of an answer together; beyond that each is cut.
 MAX_WARNINGS, CUT_WARNING = 4096, 256
@@ -136,16 +138,27 @@ class Call(msgspec.Struct):
         """The object in the body of a create or update."""
         found = await self.read(body.read, self.request.body, self.content_type, self.target.sent)
         self.keep(found.value)
+        self.request.subject = _subject(found.value)
         return found
 
     def keep(self, value: Any) -> None:
-        """What a large body says, for the audit log, which would take as long to read it again."""
+        """What the body says, for the audit log, if that would take as long to read it again, or cannot."""
         if self.patience is not None:
             self.request.parsed = value
+        elif self.request.recorded and self.media_type == PROTOBUF:
+            self.request.parsed = msgspec.json.decode(msgspec.json.encode(value))  # a copy: the write path fills it in
 
     async def read(self, step: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """What a step of the work on the body makes."""
         return step(*args, **kwargs) if self.patience is None else await self.patience.hear(step, *args, **kwargs)
+
+
+def _subject(document: Any) -> Mapping[str, str]:
+    """Of which object a document speaks, before anything is filled in."""
+    meta = document.get("metadata") if isinstance(document, dict) else None
+    if not isinstance(meta, dict):
+        return {}
+    return {name: value for name in IDENTITY if isinstance(value := meta.get(name), str) and value}
 
 
 def connect_options(call: Call) -> errors.Object:
@@ -313,7 +326,16 @@ def _object_answer(renderer: Renderer, entry: Entry, status: int, headers: Seque
     content_type = renderer.representation.content_type
     if renderer.lengthy((entry,)):
         return Response(status, [], content_type, headers, write=lambda: [renderer.one(entry)])
-    return Response(status, renderer.one(entry), content_type, headers)
+    plain = _plain(renderer, lambda json: json.one(entry))
+    return Response(status, renderer.one(entry), content_type, headers, plain=plain)
+
+
+def _plain(renderer: Renderer, make: Callable[[Renderer], bytes]) -> Callable[[], bytes] | None:
+    """Makes an answer in protobuf again, in JSON, if that takes no time."""
+    if renderer.representation.format != "protobuf" or renderer.representation.as_:
+        return None
+    json = Renderer(renderer.kind, PLAIN, "", renderer.clock)
+    return partial(make, json) if json.direct else None
 
 
 def _answered(renderer: Renderer, result: Answered) -> bytes:
@@ -326,10 +348,11 @@ def _answered(renderer: Renderer, result: Answered) -> bytes:
 def _list_answer(renderer: Renderer, page: Page) -> Response | Awaitable[Response]:
     """A list in the form asked for.  If that takes long, others are answered meanwhile; some are made in a thread."""
     content_type = renderer.representation.content_type
+    plain = _plain(renderer, lambda json: b"".join(json.many(page.entries, page.listing)))
     if not renderer.lengthy(page.entries):
-        return Response(200, renderer.many(page.entries, page.listing), content_type)
+        return Response(200, renderer.many(page.entries, page.listing), content_type, plain=plain)
     if renderer.whole:
-        return Response(200, [], content_type, write=partial(renderer.many, page.entries, page.listing))
+        return Response(200, [], content_type, write=partial(renderer.many, page.entries, page.listing), plain=plain)
 
     async def in_portions() -> Response:
         return Response(200, await renderer.many_in_portions(page.entries, page.listing), content_type)

@@ -70,7 +70,8 @@ async def run(options: argparse.Namespace) -> int:
     from seamark.cli.objects.text import object_text
     from seamark.errors import ApiError
 
-    async with connected(options) as server:
+    # Who asks for everything did not choose the kinds that are deprecated.
+    async with connected(options, warns=bool(options.what)) as server:
         try:
             with Progress("asking the server …"):
                 known = await server.kinds()

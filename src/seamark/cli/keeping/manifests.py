@@ -74,6 +74,9 @@ _ANNOTATIONS_SET = frozenset(
         "volume.kubernetes.io/storage-provisioner",
         "volume.kubernetes.io/selected-node",
         "kubernetes.io/service-account.uid",
+        "deployment.kubernetes.io/revision",
+        "deprecated.daemonset.template.generation",
+        "endpoints.kubernetes.io/last-change-trigger-time",
     }
 )
 _FINALIZERS_SET = frozenset({"kubernetes.io/pvc-protection", "kubernetes.io/pv-protection"})

@@ -55,7 +55,7 @@ def main(arguments: list[str]) -> int:
 
         with Progress("asking the API server …"):
             try:
-                failing, objects = asyncio.run(_ask(Path(found.kubeconfig)))
+                failing, objects = asyncio.run(_ask(found))
             except ApiError as error:
                 reason = f"not answering: {error}"
         if failing:
@@ -67,22 +67,29 @@ def main(arguments: list[str]) -> int:
     return 0 if not reason else 1
 
 
-async def _ask(kubeconfig: Path) -> tuple[dict[str, str], dict[str, int] | None]:
+async def _ask(found: Presence) -> tuple[dict[str, str], dict[str, int] | None]:
     """What fails and why, and how many objects of each kind there are, unless the failure prevents counting.
 
-    ``ApiError`` if the server does not answer.
+    ``ApiError`` if the server does not answer.  Where processes serve together, one that is stuck may have got the
+    connection; the others know that it is.
     """
     from seamark.access.kubeconfig import load
     from seamark.access.transport import Transport
     from seamark.cli.objects.server import Server
     from seamark.errors import ApiError, Timeout
 
-    transport = Transport(load(kubeconfig))
+    transport = Transport(load(found.kubeconfig))
     failing: dict[str, str] = {}
     try:
         async with asyncio.timeout(PATIENCE):
             server = Server(transport)
-            failing = await server.failing()
+            while True:
+                try:
+                    failing = await server.failing()
+                    break
+                except Timeout:
+                    if not found.workers:
+                        raise
             return failing, await _count(server)
     except TimeoutError as error:
         if failing:
