@@ -85,5 +85,6 @@ def test_migrations() -> None:
     ]
     found = made(STORAGE_VERSION_MIGRATION, spec={"resource": {"group": "apps", "resource": "deployments"}})
     assert STORAGE_VERSION_MIGRATION.row(found, 0.0)[1] == "deployments.apps"
+    assert "generation" not in found["metadata"], "its changes are not counted"
     changed = {"spec": {"resource": {"resource": "replicasets"}}}
     assert "field is immutable" in change_refusals(STORAGE_VERSION_MIGRATION, found, changed)[0]

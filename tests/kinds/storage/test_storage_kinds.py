@@ -147,7 +147,7 @@ def test_capacities() -> None:
         'nodeTopology: Invalid value: {"matchLabels":{"a":"c"}}: field is immutable',
         'storageClassName: Invalid value: "b": field is immutable',
     ]
-    assert CSI_CAPACITY.row(old, 0.0) == ["x", "a", "<unset>"]
+    assert [column.name for column in CSI_CAPACITY.columns] == ["Name", "Created At"]
 
 
 # --- attachments ----------------------------------------------------------------------------------------------------
