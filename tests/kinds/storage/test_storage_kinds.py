@@ -51,9 +51,17 @@ def test_an_old_label_in_a_topology_is_warned_of() -> None:
     terms = [{"matchLabelExpressions": [{"key": zone, "values": ["a"]}]}]
     made_class = made(STORAGE_CLASS, provisioner="p", allowedTopologies=terms)
     assert STORAGE_CLASS.warnings(made_class, None) == [
-        f"allowedTopologies[0].matchLabelExpressions[0].key: {zone} is deprecated since v1.17; use "
+        "allowedTopologies[0].matchLabelExpressions[0].key: deprecated since v1.17; use "
         '"topology.kubernetes.io/zone" instead'
     ]
+    topology = {"matchExpressions": [{"key": zone, "operator": "Exists"}], "matchLabels": {zone: "a", "b": "c"}}
+    capacity = made(CSI_CAPACITY, storageClassName="a", nodeTopology=topology)
+    assert CSI_CAPACITY.warnings(capacity, None) == [
+        f"nodeTopology.matchExpressions[0].key: {zone} is deprecated since v1.17; use "
+        '"topology.kubernetes.io/zone" instead',
+        f'nodeTopology.matchLabels.{zone}: deprecated since v1.17; use "topology.kubernetes.io/zone" instead',
+    ]
+    assert CSI_CAPACITY.warnings(made(CSI_CAPACITY, storageClassName="a"), None) == []
 
 
 def test_the_default_class_is_marked_in_tables() -> None:

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from seamark.errors import Object
 from seamark.kinds.kind import Kind
+from seamark.kinds.pod.warnings import label_selector_warnings
 from seamark.kinds.resource import CSI_CAPACITIES
 from seamark.kinds.values.fields import Errors, immutable, invalid
 from seamark.kinds.values.label_selector import label_selector_mistakes, printed
@@ -36,6 +37,9 @@ class CSIStorageCapacityKind(Kind):
         if obj.get("storageClassName") != old.get("storageClassName"):
             errors.append(immutable("storageClassName", obj.get("storageClassName", "")))
         return errors + self.validate(obj)
+
+    def warnings(self, obj: Object, old: Object | None) -> list[str]:
+        return list(label_selector_warnings(obj.get("nodeTopology") or {}, "nodeTopology"))
 
 
 CSI_CAPACITY = CSIStorageCapacityKind()
