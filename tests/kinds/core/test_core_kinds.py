@@ -256,6 +256,13 @@ def test_new_nodes_take_no_pods_yet() -> None:
     assert made(NODE, spec={"taints": [taint]})["spec"]["taints"] == [taint]
 
 
+def test_what_a_kubelet_said_of_its_configuration_is_dropped() -> None:
+    told = {"status": {"config": {"error": "x"}}}
+    node = made(NODE, **told)
+    assert "config" not in node["status"]
+    assert "config" not in change(NODE, node, {**node, **told}, "status")["status"]
+
+
 @pytest.mark.parametrize(
     ("spec", "ranges"),
     [
