@@ -98,7 +98,10 @@ def test_tokens_of_a_driver() -> None:
         f"{at}[2].expirationSeconds: Invalid value: 4294967297: may not specify a duration larger than 2^32 seconds",
         "spec.nodeAllocatableUpdatePeriodSeconds: Invalid value: 9: must be greater than or equal to 10 seconds",
     ]
-    assert len(refusals(CSI_DRIVER, spec={"serviceAccountTokenInSecrets": True})) == 1
+    assert refusals(CSI_DRIVER, spec={"serviceAccountTokenInSecrets": True}) == [
+        "spec.serviceAccountTokenInSecrets: Invalid value: true: serviceAccountTokenInSecrets is set but no "
+        "tokenRequests are specified"
+    ]
 
 
 def test_what_of_a_driver_may_change() -> None:
