@@ -193,7 +193,7 @@ def test_accounts_list_secrets_by_name_only() -> None:
         ({"leaseTransitions": -1}, "spec.leaseTransitions: Invalid value: -1: must be greater than or equal to 0"),
         (
             {"strategy": "Random"},
-            'spec.strategy: Unsupported value: "Random": supported values: "OldestEmulationVersion"',
+            'spec.strategy.strategy: Unsupported value: "Random": supported values: "OldestEmulationVersion"',
         ),
         ({"preferredHolder": "me"}, "spec.preferredHolder: Forbidden: may only be specified if `strategy` is defined"),
     ],
