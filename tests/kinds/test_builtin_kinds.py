@@ -15,6 +15,7 @@ from seamark.kinds.kind import Kind
 from seamark.kinds.language import shapes
 from seamark.kinds.pod.pod import POD
 from seamark.kinds.resource import Resource
+from seamark.kinds.subresource import Part
 from seamark.kinds.table import KINDS as ROWS
 from seamark.kinds.table import Kinds
 
@@ -139,3 +140,89 @@ def test_discovery_as_recorded(group: str, recorded: Object) -> None:
         for sub in kind.subresources
     ]
     assert said == recorded.get("subresources", [])
+
+
+# What the registries of Kubernetes say of their kinds; all others do the opposite.
+ANSWER_WITH_THE_DELETED = {
+    "csidrivers",
+    "csinodes",
+    "deviceclasses",
+    "namespaces",
+    "persistentvolumeclaims",
+    "persistentvolumes",
+    "pods",
+    "podtemplates",
+    "resourceclaims",
+    "resourceclaimtemplates",
+    "resourcequotas",
+    "resourceslices",
+    "serviceaccounts",
+    "services",
+    "storageclasses",
+    "volumeattachments",
+    "volumeattributesclasses",
+}
+MADE_BY_PUT = {
+    "clusterrolebindings",
+    "clusterroles",
+    "endpoints",
+    "events",
+    "leases",
+    "limitranges",
+    "rolebindings",
+    "roles",
+    "runtimeclasses",
+    "services",
+}
+NEED_A_VERSION = {
+    "apiservices",
+    "clustertrustbundles",
+    "csidrivers",
+    "csinodes",
+    "csistoragecapacities",
+    "customresourcedefinitions",
+    "devicetaintrules",
+    "leases",
+    "mutatingadmissionpolicies",
+    "mutatingadmissionpolicybindings",
+    "mutatingwebhookconfigurations",
+    "podcertificaterequests",
+    "poddisruptionbudgets",
+    "runtimeclasses",
+    "storageversionmigrations",
+    "validatingadmissionpolicies",
+    "validatingadmissionpolicybindings",
+    "validatingwebhookconfigurations",
+    "volumeattachments",
+}
+KEEP_METADATA_IN_STATUS_WRITES = {
+    "apiservices",
+    "devicetaintrules",
+    "flowschemas",
+    "podcertificaterequests",
+    "prioritylevelconfigurations",
+    "resourceclaims",
+    "servicecidrs",
+    "storageversionmigrations",
+    "validatingadmissionpolicies",
+    "volumeattachments",
+}
+
+
+def test_what_a_put_and_a_deletion_do() -> None:
+    stored = [kind for kind in ROWS if kind.stored]
+    assert {kind.resource.plural for kind in stored if kind.delete_answers_object} == ANSWER_WITH_THE_DELETED
+    assert {kind.resource.plural for kind in stored if kind.create_on_update} == MADE_BY_PUT
+    assert {kind.resource.plural for kind in stored if not kind.unconditional_update} == NEED_A_VERSION
+
+
+def test_whose_annotations_a_status_write_cannot_change() -> None:
+    kept = set()
+    for kind in ROWS:
+        if isinstance(status := kind.subresource("status"), Part):
+            old: Object = {"metadata": {"name": "a"}, "spec": {}, "status": {}}
+            obj: Object = {"metadata": {"name": "a", "annotations": {"a": "b"}}, "spec": {}, "status": {}}
+            status.prepare(kind, obj, old)
+            if "annotations" not in obj["metadata"]:
+                kept.add(kind.resource.plural)
+    assert kept == KEEP_METADATA_IN_STATUS_WRITES

@@ -37,6 +37,7 @@ from seamark.kinds.admission import Awaited, Operation, Plugin, Request
 from seamark.kinds.certificates.admission import Requesters
 from seamark.kinds.core.automount import ServiceAccounts
 from seamark.kinds.core.runtimeclass import RuntimeClasses
+from seamark.kinds.devices.admission import AdminAccess
 from seamark.kinds.kind import Kind
 from seamark.kinds.networking.ingressclass import DefaultIngressClass
 from seamark.kinds.pod.admission import PodTopologyLabels, Tolerations
@@ -63,6 +64,7 @@ PLUGINS: tuple[Plugin, ...] = (
     DefaultIngressClass(),
     PodTopologyLabels(),
     PhaseTime(),
+    AdminAccess(),
     ResourceQuotas(),  # last: only what every other step lets pass is charged
 )
 

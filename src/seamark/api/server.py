@@ -42,6 +42,7 @@ from seamark.api.operations import Operations
 from seamark.api.outgoing.calling import Outgoing
 from seamark.api.policies.mutating import MutatingPolicies
 from seamark.api.policies.plugin import ValidatingPolicies
+from seamark.api.policies.rights import ParameterRights
 from seamark.api.rbac.authorizer import RbacAuthorizer
 from seamark.api.rbac.components import field_manager, user_of
 from seamark.api.rbac.escalation import NoEscalation
@@ -201,9 +202,10 @@ class ApiServer:
     def _steps(self, plugins: Sequence[Plugin]) -> Plugins:
         """The steps of admission with those that need this server, in the order in which Kubernetes has them."""
         authorizer = self._authorizer
-        rights = [] if self._rbac is None else [NoEscalation(self._rbac)]
+        rights: list[Plugin] = [] if self._rbac is None else [NoEscalation(self._rbac)]
+        rights += [SignerRights(authorizer), ParameterRights(self.kinds, authorizer)]
         return before_quotas(
-            (*(plugin.measured(self._metrics) for plugin in plugins), *rights, SignerRights(authorizer)),
+            (*(plugin.measured(self._metrics) for plugin in plugins), *rights),
             MutatingPolicies(self.cache, self.kinds, authorizer),
             ValidatingPolicies(self.cache, self.kinds, authorizer),
             Webhooks(self.cache, self.kinds, Asking(self.outgoing, self._metrics), authorizer),

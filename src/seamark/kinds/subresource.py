@@ -20,6 +20,7 @@ from seamark.errors import Object
 from seamark.kinds.inquiry import Inquiry
 from seamark.kinds.resource import Resource
 from seamark.kinds.values.fields import Errors
+from seamark.kinds.values.metadata import keep_accessories
 
 if TYPE_CHECKING:
     from seamark.kinds.admission import Others
@@ -91,9 +92,10 @@ class Whole(Part, frozen=True):
 
 
 class Status(Part, frozen=True):
-    """The status.  By default a write here changes only the status, labels and annotations."""
+    """The status.  A write here changes the status, and labels and annotations unless ``keeps_metadata``."""
 
     reset: Paths = (("spec",),)
+    keeps_metadata: bool = False
 
     touches: ClassVar[frozenset[str]] = frozenset({"metadata", "status"})
 
@@ -102,6 +104,8 @@ class Status(Part, frozen=True):
 
     def prepare(self, kind: Kind, obj: Object, old: Object) -> None:
         kind.prepare_status(obj, old)
+        if self.keeps_metadata:
+            keep_accessories(obj["metadata"], old["metadata"])
 
     def validate(self, kind: Kind, obj: Object, old: Object) -> Errors:
         return kind.validate_status(obj, old)
@@ -110,9 +114,14 @@ class Status(Part, frozen=True):
         return kind.status_warnings(obj)
 
 
-def status_of(kind: str, *, reset: Paths = (("spec",),)) -> Status:
+def status_of(kind: str, *, reset: Paths = (("spec",),), keeps_metadata: bool = False) -> Status:
     """The status subresource of a kind."""
-    return Status("status", CHANGE, kind, reset=reset)
+    return Status("status", CHANGE, kind, reset=reset, keeps_metadata=keeps_metadata)
+
+
+def bare_status_of(kind: str) -> Status:
+    """The status subresource of a kind, where it can change nothing but the status: so it is for younger kinds."""
+    return status_of(kind, reset=(("metadata",), ("spec",)), keeps_metadata=True)
 
 
 class View(Part, frozen=True, kw_only=True):

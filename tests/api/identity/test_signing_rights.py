@@ -117,3 +117,19 @@ async def test_a_trust_bundle_of_a_signer_needs_the_right_to_attest(signing):
     assert (await signing.ask("PATCH", f"{bundles}/example.com:signer:b", labels, **kept)).status == 200
     own = {"metadata": {"name": "own"}, "spec": {"trustBundle": certificate()}}
     assert (await signing.ask("POST", bundles, own, token=OTHER)).status == 201
+
+
+async def test_certificates_of_pods_need_the_right_to_sign(signing):
+    path = "/apis/certificates.k8s.io/v1/namespaces/default/podcertificaterequests"
+    named = {f"{part}{of}": "x" for part in ("pod", "serviceAccount", "node") for of in ("Name", "UID")}
+    spec = {"signerName": SIGNER, "maxExpirationSeconds": 3600, **named}
+    await signing.post(path, {"metadata": {"name": "r"}, "spec": spec})
+    issued = {"status": {"certificateChain": "chain"}}
+    merge = "application/merge-patch+json"
+    answer = await signing.ask("PATCH", f"{path}/r/status", issued, type=merge, token=OTHER)
+    said = f'User "other" is not permitted to "sign" for signer "{SIGNER}"'
+    (cause,) = answer.json["details"]["causes"]
+    assert (answer.status, cause["field"], cause["message"]) == (422, "spec.signerName", f"Forbidden: {said}")
+    RIGHTS.rights.add(("sign", SIGNER))
+    changed = await signing.merge(f"{path}/r/status", issued, token=OTHER)
+    assert changed["status"] == issued["status"]

@@ -12,7 +12,7 @@ from own_cluster import own_cluster
 from seamark.controllers.policy import quotas
 from seamark.errors import Forbidden
 from seamark.kinds.policy import usage
-from seamark.kinds.resource import CONFIGMAPS, PODS, RESOURCE_QUOTAS, SERVICES
+from seamark.kinds.resource import CONFIGMAPS, PODS, RESOURCE_CLAIMS, RESOURCE_QUOTAS, SERVICES
 from seamark.kinds.values.quantity import plus
 from seamark.rules.objects.pod import Pod
 
@@ -90,6 +90,28 @@ async def test_a_service_that_needs_less_gives_back():
         await own.clock.advance(1)
         await own.quiet()
         assert (await status(own))["used"] == {"services.nodeports": "0"}
+
+
+async def test_devices_are_counted_by_their_class():
+    name = "gpu.deviceclass.resource.k8s.io/devices"
+
+    def claim(count):
+        request = {"name": "r", "exactly": {"deviceClassName": "gpu", "count": count}}
+        return {"spec": {"devices": {"requests": [request]}}}
+
+    async with own_cluster() as own, own.controlled(ending=True, namespace_contents=False):
+        await own.cluster.create(RESOURCE_CLAIMS, named("a", claim(2)), namespace="default")
+        hard = {"metadata": {"name": "q"}, "spec": {"hard": {name: "3"}}}
+        await own.cluster.create(RESOURCE_QUOTAS, hard, namespace="default")
+        await own.quiet()
+        assert (await status(own))["used"] == {name: "2"}
+        with pytest.raises(Forbidden, match=f"requested: {name}=2, used: {name}=2, limited: {name}=3"):
+            await own.cluster.create(RESOURCE_CLAIMS, named("b", claim(2)), namespace="default")
+        await own.cluster.delete(RESOURCE_CLAIMS, "a", namespace="default")
+        await own.quiet()
+        await own.clock.advance(1)
+        await own.quiet()
+        assert (await status(own))["used"] == {name: "0"}
 
 
 async def test_many_at_once_never_exceed_a_quota_while_it_is_counted():

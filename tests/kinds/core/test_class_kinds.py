@@ -29,6 +29,14 @@ def test_tolerations_of_a_class() -> None:
     assert wrong[0].startswith("scheduling.tolerations.tolerations[2].operator: Unsupported value")
 
 
+def test_an_old_label_in_a_class_is_warned_of() -> None:
+    selector = {"beta.kubernetes.io/os": "linux", "a": "b"}
+    found = made(RUNTIME_CLASS, handler="h", scheduling={"nodeSelector": selector})
+    assert RUNTIME_CLASS.warnings(found, None) == [
+        'scheduling.nodeSelector: deprecated since v1.14; use "kubernetes.io/os" instead'
+    ]
+
+
 class _Counted(str):
     """A text that counts how often one is compared."""
 

@@ -193,7 +193,7 @@ def test_accounts_list_secrets_by_name_only() -> None:
         ({"leaseTransitions": -1}, "spec.leaseTransitions: Invalid value: -1: must be greater than or equal to 0"),
         (
             {"strategy": "Random"},
-            'spec.strategy: Unsupported value: "Random": supported values: "OldestEmulationVersion"',
+            'spec.strategy.strategy: Unsupported value: "Random": supported values: "OldestEmulationVersion"',
         ),
         ({"preferredHolder": "me"}, "spec.preferredHolder: Forbidden: may only be specified if `strategy` is defined"),
     ],
@@ -254,6 +254,13 @@ def test_new_nodes_take_no_pods_yet() -> None:
     own = {"key": "a", "effect": "NoExecute"}
     assert made(NODE, spec={"taints": [own]})["spec"]["taints"] == [own, taint]
     assert made(NODE, spec={"taints": [taint]})["spec"]["taints"] == [taint]
+
+
+def test_what_a_kubelet_said_of_its_configuration_is_dropped() -> None:
+    told = {"status": {"config": {"error": "x"}}}
+    node = made(NODE, **told)
+    assert "config" not in node["status"]
+    assert "config" not in change(NODE, node, {**node, **told}, "status")["status"]
 
 
 @pytest.mark.parametrize(

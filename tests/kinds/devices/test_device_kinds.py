@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+from neighbours import Neighbours, concerned, request
 from refusing import change_refusals, made, refusals
 
+from seamark.errors import Invalid, Object
+from seamark.kinds.admission import Request
 from seamark.kinds.devices.devices import (
     DEVICE_CLASS,
     DEVICE_TAINT_RULE,
@@ -11,6 +15,7 @@ from seamark.kinds.devices.devices import (
     RESOURCE_CLAIM_TEMPLATE,
     RESOURCE_SLICE,
 )
+from seamark.kinds.resource import NAMESPACES
 from seamark.kinds.storage.storageversionmigration import STORAGE_VERSION_MIGRATION
 
 REQUEST = {"name": "r", "exactly": {"deviceClassName": "c"}}
@@ -85,5 +90,38 @@ def test_migrations() -> None:
     ]
     found = made(STORAGE_VERSION_MIGRATION, spec={"resource": {"group": "apps", "resource": "deployments"}})
     assert STORAGE_VERSION_MIGRATION.row(found, 0.0)[1] == "deployments.apps"
+    assert "generation" not in found["metadata"], "its changes are not counted"
     changed = {"spec": {"resource": {"resource": "replicasets"}}}
     assert "field is immutable" in change_refusals(STORAGE_VERSION_MIGRATION, found, changed)[0]
+
+
+def _refused(asked: Request) -> str:
+    """What admission says against a write; "" if nothing."""
+    try:
+        for plugin in concerned(asked):
+            plugin.validate(asked)
+    except Invalid as refusal:
+        (cause,) = refusal.causes
+        assert cause.message.endswith("label on the containing namespace")
+        return cause.field
+    return ""
+
+
+@pytest.mark.parametrize(("labels", "allowed"), [({}, False), ({"resource.kubernetes.io/admin-access": "true"}, True)])
+def test_admin_access_is_for_namespaces_that_say_so(labels: dict[str, str], allowed: bool) -> None:
+    around = Neighbours({NAMESPACES: [{"metadata": {"name": "ns", "labels": labels}}]})
+    ours = {"name": "a", "exactly": {"deviceClassName": "c", "adminAccess": True}}
+    devices = {"devices": {"requests": [REQUEST, ours]}}
+    claim, template = made(RESOURCE_CLAIM, spec=devices), made(RESOURCE_CLAIM_TEMPLATE, spec={"spec": devices})
+    said = "" if allowed else "spec.devices.requests[1].adminAccess"
+    assert _refused(request(RESOURCE_CLAIM, claim, neighbours=around)) == said
+    assert _refused(request(RESOURCE_CLAIM_TEMPLATE, template, neighbours=around)) == said
+    result = {"request": "a", "driver": "d", "pool": "p", "device": "x", "adminAccess": True}
+    granted: Object = {**claim, "status": {"allocation": {"devices": {"results": [result]}}}}
+    said = "" if allowed else "status.allocation.devices.results[0].adminAccess"
+    assert _refused(request(RESOURCE_CLAIM, granted, claim, "status", neighbours=around)) == said
+    assert not _refused(request(RESOURCE_CLAIM, granted, granted, "status", neighbours=around)), (
+        "what was granted stays"
+    )
+    plain = made(RESOURCE_CLAIM, spec={"devices": {"requests": [REQUEST]}})
+    assert not _refused(request(RESOURCE_CLAIM, plain, neighbours=around))

@@ -184,3 +184,21 @@ def test_the_counts_of_a_budget_are_not_negative() -> None:
 def test_the_row_of_a_budget() -> None:
     made = create(POD_DISRUPTION_BUDGET, {"metadata": {"name": "x"}, "spec": {"maxUnavailable": "10%"}})
     assert POD_DISRUPTION_BUDGET.row(made, 0.0)[:4] == ["x", "N/A", "10%", 0]
+
+
+OLD_LABEL = "pdb.kubernetes.io/deprecated-v1beta1-empty-selector-match"
+NONE = {"matchExpressions": [{"key": OLD_LABEL, "operator": "Exists"}]}
+
+
+@pytest.mark.parametrize(
+    ("sent", "kept"),
+    [
+        (NONE, NONE),
+        ({"matchExpressions": [{"key": OLD_LABEL, "operator": "DoesNotExist"}]}, {}),
+        ({"matchLabels": {"a": "b"}, **NONE}, {"matchLabels": {"a": "b"}}),
+        ({}, {}),
+    ],
+)
+def test_the_old_label_of_a_budget_is_only_kept_alone(sent: Object, kept: Object) -> None:
+    made = create(POD_DISRUPTION_BUDGET, {"metadata": {"name": "x"}, "spec": {"selector": sent}})
+    assert made["spec"]["selector"] == kept

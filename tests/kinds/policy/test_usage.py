@@ -18,6 +18,7 @@ from seamark.kinds.resource import (
     DEPLOYMENTS,
     PERSISTENT_VOLUME_CLAIMS,
     PODS,
+    RESOURCE_CLAIMS,
     RESOURCE_QUOTAS,
     SECRETS,
     SERVICES,
@@ -139,6 +140,28 @@ def test_what_a_service_uses(spec: Object, balancers: str, node_ports: str) -> N
         balancers,
         node_ports,
     )
+
+
+def test_what_a_claim_of_devices_uses() -> None:
+    requests = [
+        {"name": "a", "exactly": {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 2}},
+        {"name": "b", "exactly": {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 1}},
+        {"name": "c", "exactly": {"deviceClassName": "nic", "allocationMode": "All"}},
+        {
+            "name": "d",
+            "firstAvailable": [
+                {"name": "x", "deviceClassName": "big", "allocationMode": "ExactCount", "count": 1},
+                {"name": "y", "deviceClassName": "small", "allocationMode": "ExactCount", "count": 2},
+                {"name": "z", "deviceClassName": "small", "allocationMode": "ExactCount", "count": 4},
+            ],
+        },
+    ]
+    claim = {"metadata": {"name": "c"}, "spec": {"devices": {"requests": requests}}}
+    of = "{}.deviceclass.resource.k8s.io/devices".format
+    count = "count/resourceclaims.resource.k8s.io"
+    used = {count: "1", of("gpu"): "3", of("nic"): "32", of("big"): "1", of("small"): "4"}
+    assert used_by(RESOURCE_CLAIMS, claim, NOW) == used
+    assert counted_by(RESOURCE_CLAIMS, [*used, "pods"]) == list(used)
 
 
 def test_what_a_claim_uses() -> None:

@@ -10,6 +10,7 @@ from seamark.errors import Object
 from seamark.kinds.language.decode import conform
 from seamark.kinds.service.ipaddress import IP_ADDRESS, ip_address_object
 from seamark.kinds.service.servicecidr import SERVICE_CIDR, usable_ranges
+from seamark.kinds.subresource import Part
 from seamark.kinds.values.times import parse
 
 NOW = "2030-01-01T00:00:00Z"
@@ -137,7 +138,9 @@ def test_a_status_update_takes_nothing_else() -> None:
         "spec": {"cidrs": ["10.1.0.0/24"]},
         "status": {"conditions": []},
     }
-    SERVICE_CIDR.prepare_status(new, old)
+    status = SERVICE_CIDR.subresource("status")
+    assert isinstance(status, Part)
+    status.prepare(SERVICE_CIDR, new, old)
     assert new == {**old, "status": {"conditions": []}}
 
 

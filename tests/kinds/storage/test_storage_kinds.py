@@ -51,9 +51,17 @@ def test_an_old_label_in_a_topology_is_warned_of() -> None:
     terms = [{"matchLabelExpressions": [{"key": zone, "values": ["a"]}]}]
     made_class = made(STORAGE_CLASS, provisioner="p", allowedTopologies=terms)
     assert STORAGE_CLASS.warnings(made_class, None) == [
-        f"allowedTopologies[0].matchLabelExpressions[0].key: {zone} is deprecated since v1.17; use "
+        "allowedTopologies[0].matchLabelExpressions[0].key: deprecated since v1.17; use "
         '"topology.kubernetes.io/zone" instead'
     ]
+    topology = {"matchExpressions": [{"key": zone, "operator": "Exists"}], "matchLabels": {zone: "a", "b": "c"}}
+    capacity = made(CSI_CAPACITY, storageClassName="a", nodeTopology=topology)
+    assert CSI_CAPACITY.warnings(capacity, None) == [
+        f"nodeTopology.matchExpressions[0].key: {zone} is deprecated since v1.17; use "
+        '"topology.kubernetes.io/zone" instead',
+        f'nodeTopology.matchLabels.{zone}: deprecated since v1.17; use "topology.kubernetes.io/zone" instead',
+    ]
+    assert CSI_CAPACITY.warnings(made(CSI_CAPACITY, storageClassName="a"), None) == []
 
 
 def test_the_default_class_is_marked_in_tables() -> None:
@@ -90,7 +98,10 @@ def test_tokens_of_a_driver() -> None:
         f"{at}[2].expirationSeconds: Invalid value: 4294967297: may not specify a duration larger than 2^32 seconds",
         "spec.nodeAllocatableUpdatePeriodSeconds: Invalid value: 9: must be greater than or equal to 10 seconds",
     ]
-    assert len(refusals(CSI_DRIVER, spec={"serviceAccountTokenInSecrets": True})) == 1
+    assert refusals(CSI_DRIVER, spec={"serviceAccountTokenInSecrets": True}) == [
+        "spec.serviceAccountTokenInSecrets: Invalid value: true: serviceAccountTokenInSecrets is set but no "
+        "tokenRequests are specified"
+    ]
 
 
 def test_what_of_a_driver_may_change() -> None:
@@ -147,7 +158,7 @@ def test_capacities() -> None:
         'nodeTopology: Invalid value: {"matchLabels":{"a":"c"}}: field is immutable',
         'storageClassName: Invalid value: "b": field is immutable',
     ]
-    assert CSI_CAPACITY.row(old, 0.0) == ["x", "a", "<unset>"]
+    assert [column.name for column in CSI_CAPACITY.columns] == ["Name", "Created At"]
 
 
 # --- attachments ----------------------------------------------------------------------------------------------------

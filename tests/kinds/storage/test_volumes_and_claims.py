@@ -285,6 +285,12 @@ def test_warnings_about_a_volume() -> None:
         "spec.rbd",
     ]
     assert old["spec"]["rbd"]["pool"] == "rbd"
+    options = {"annotations": {"volume.beta.kubernetes.io/mount-options": "soft"}}
+    mounted = made(PERSISTENT_VOLUME, metadata=options, spec=volume(hostPath={"path": "/x"}))
+    assert PERSISTENT_VOLUME.warnings(mounted, None) == [
+        "metadata.annotations[volume.beta.kubernetes.io/mount-options]: deprecated since v1.31; use "
+        '"mountOptions" attribute instead'
+    ]
 
 
 def test_the_row_of_a_volume() -> None:

@@ -5,4 +5,5 @@
 - ``policy``: a policy and a binding as they are evaluated, compiled once
 - ``given``: what expressions are given of a request: the object, the request, the namespace, the authorizer
 - ``params``: the objects that a binding names as the parameters of its policy
+- ``rights``: who may name parameters, those who may read them
 """

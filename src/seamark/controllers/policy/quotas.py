@@ -24,7 +24,7 @@ from seamark.access.informer import split_key
 from seamark.controllers.housekeeping.everything import AnyObject, Everything
 from seamark.errors import Object
 from seamark.kinds.policy.usage import Use, counted_by, in_scope, total, used_by
-from seamark.kinds.resource import PERSISTENT_VOLUME_CLAIMS, PODS, RESOURCE_QUOTAS, SERVICES, Resource
+from seamark.kinds.resource import PERSISTENT_VOLUME_CLAIMS, PODS, RESOURCE_CLAIMS, RESOURCE_QUOTAS, SERVICES, Resource
 from seamark.kinds.values import times
 from seamark.rules.objects.metadata import ObjectView, View, namespace_of
 from seamark.rules.objects.pod import Pod
@@ -43,6 +43,7 @@ BATCH_SECONDS = 0.5
 LOOKED_AT = 100
 
 _SHRINKING = (PODS, SERVICES, PERSISTENT_VOLUME_CLAIMS)  # kinds whose objects may use less without going
+_DIFFERENT = (*_SHRINKING, RESOURCE_CLAIMS)  # kinds whose objects use more than being there
 
 
 class QuotaSpec(View, frozen=True):
@@ -155,7 +156,7 @@ class QuotaController(Controller):
     ) -> Counter[Use]:
         """How many objects of a kind have each use of the quota; adds them to what is known ``now``."""
         namespace, time = quota["metadata"]["namespace"], times.text(self._clock.time())
-        if resource not in _SHRINKING:  # all are alike
+        if resource not in _DIFFERENT:  # all are alike
             there = (await self._cluster.list(resource, namespace=namespace, as_=Bare)).items
             counts = bool(there) and in_scope(quota, resource, {})
             return Counter({tuple(used_by(resource, {}, time).items()): len(there)} if counts else {})

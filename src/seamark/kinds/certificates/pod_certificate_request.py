@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from seamark.errors import Object
 from seamark.kinds.certificates.signing_request import signer_mistakes, types
 from seamark.kinds.kind import Column, Kind
 from seamark.kinds.resource import POD_CERTIFICATE_REQUESTS
-from seamark.kinds.subresource import status_of
+from seamark.kinds.subresource import bare_status_of
 from seamark.kinds.values.fields import Errors, immutable, invalid, required
 from seamark.kinds.values.metadata import dns_subdomain
 from seamark.kinds.values.times import age
@@ -23,7 +23,7 @@ class PodCertificateRequestKind(Kind):
     resource = POD_CERTIFICATE_REQUESTS
     singular = "podcertificaterequest"
     shape_name = "io.k8s.api.certificates.v1.PodCertificateRequest"
-    subresources = (status_of("PodCertificateRequest"),)
+    subresources = (bare_status_of("PodCertificateRequest"),)
     columns = (
         Column("Name", format="name"),
         Column("PodName"),
@@ -33,6 +33,7 @@ class PodCertificateRequestKind(Kind):
         Column("State"),
         Column("Age"),
     )
+    unconditional_update: ClassVar[bool] = False
     field_names = ("spec.signerName", "spec.podName", "spec.nodeName")
 
     def prepare_create(self, obj: Object) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from seamark.errors import Object
 from seamark.kinds.certificates import pkcs10
@@ -22,6 +22,7 @@ class TrustBundleKind(Kind):
     singular = "clustertrustbundle"
     shape_name = "io.k8s.api.certificates.v1.ClusterTrustBundle"
     columns = (Column("Name", format="name"), Column("SignerName"), Column("Age"))
+    unconditional_update: ClassVar[bool] = False
     field_names = ("spec.signerName",)
 
     def validate_name(self, name: str, *, prefix: bool) -> list[str]:

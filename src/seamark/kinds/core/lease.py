@@ -42,11 +42,11 @@ def _election_mistakes(spec: Object) -> Errors:
     errors: Errors = []
     strategy, preferred = spec.get("strategy"), spec.get("preferredHolder")
     if strategy is not None:
-        parts = strategy.split("/")
+        parts, at = strategy.split("/"), "spec.strategy.strategy"  # Kubernetes' own path
         if len(parts) == 1 and strategy != _STRATEGY:
-            errors.append(not_supported("spec.strategy", strategy, (_STRATEGY,)))
+            errors.append(not_supported(at, strategy, (_STRATEGY,)))
         elif len(parts) > 1:
-            errors += [invalid("spec.strategy", strategy, sentence) for sentence in qualified_name(strategy)]
+            errors += [invalid(at, strategy, sentence) for sentence in qualified_name(strategy)]
     if preferred and not strategy:
         errors.append(forbidden("spec.preferredHolder", "may only be specified if `strategy` is defined"))
     return errors

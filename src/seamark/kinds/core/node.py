@@ -60,6 +60,7 @@ class NodeKind(Kind):
             status["allocatable"] = dict(status["capacity"])
 
     def prepare_create(self, obj: Object) -> None:
+        _drop_config(obj, {})
         # A new Node gets no Pods until a controller removes this taint, whatever its status says.
         taints = obj["spec"].get("taints") or []
         if not any((taint.get("key"), taint.get("effect")) == (NOT_READY_TAINT, "NoSchedule") for taint in taints):
@@ -76,6 +77,10 @@ class NodeKind(Kind):
     def validate_update(self, obj: Object, old: Object) -> Errors:
         errors = self.validate(obj)
         return errors + _change_mistakes(obj, old)
+
+    def prepare_status(self, obj: Object, old: Object) -> None:
+        super().prepare_status(obj, old)
+        _drop_config(obj, old.get("status") or {})
 
     def validate_status(self, obj: Object, old: Object) -> Errors:
         return _change_mistakes(obj, old)
@@ -114,6 +119,12 @@ class NodeKind(Kind):
             kernel,
             info.get("containerRuntimeVersion") or UNKNOWN,
         ]
+
+
+def _drop_config(obj: Object, before: Object) -> None:
+    """Drop what a kubelet said of its configuration by ConfigMaps, which is gone; what was stored may stay."""
+    if before.get("config") is None:
+        obj["status"].pop("config", None)
 
 
 def _agree_on_pod_ranges(spec: Object) -> None:

@@ -11,6 +11,7 @@ from seamark.kinds.admission import Plugin, Request
 from seamark.kinds.kind import Column, Kind
 from seamark.kinds.pod.resources import container_mistakes, round_up
 from seamark.kinds.pod.scheduling import toleration_mistakes
+from seamark.kinds.pod.warnings import DEPRECATED_LABELS
 from seamark.kinds.resource import PODS, RUNTIME_CLASSES
 from seamark.kinds.values.fields import Errors, alike, duplicate, immutable, invalid, repeated, required
 from seamark.kinds.values.metadata import dns_label, validate_labels
@@ -49,6 +50,10 @@ class RuntimeClassKind(Kind):
         errors = self.validate(obj)
         fixed = obj.get("handler") == old.get("handler")
         return errors if fixed else [*errors, immutable("handler", None)]
+
+    def warnings(self, obj: Object, old: Object | None) -> list[str]:
+        chosen = (obj.get("scheduling") or {}).get("nodeSelector") or {}
+        return [f"scheduling.nodeSelector: {DEPRECATED_LABELS[key]}" for key in chosen if key in DEPRECATED_LABELS]
 
     def row(self, obj: Object, now: float) -> Sequence[Any]:
         meta = obj["metadata"]

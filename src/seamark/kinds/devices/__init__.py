@@ -1,4 +1,5 @@
 """Kinds of resource.k8s.io, by which Pods ask for devices.  They are stored; nothing here allocates devices.
 
 - ``devices``: DeviceClass, DeviceTaintRule, ResourceClaim, ResourceClaimTemplate, ResourceSlice
+- ``admission``: which namespaces may have admin access to devices
 """

@@ -16,7 +16,7 @@ from seamark.kinds.resource import (
     RESOURCE_SLICES,
 )
 from seamark.kinds.storage.volume_sources import driver_name_mistakes
-from seamark.kinds.subresource import status_of
+from seamark.kinds.subresource import bare_status_of
 from seamark.kinds.values.fields import Errors, duplicate, immutable, invalid, repeated, required, too_many
 from seamark.kinds.values.metadata import dns_label, dns_subdomain
 from seamark.kinds.values.times import age
@@ -36,6 +36,7 @@ class DeviceClassKind(CountedKind):
     singular = "deviceclass"
     shape_name = "io.k8s.api.resource.v1.DeviceClass"
     columns = _NAME_AND_AGE
+    delete_answers_object = True
 
     def row(self, obj: Object, now: float) -> Sequence[Any]:
         return _named_row(obj, now)
@@ -46,7 +47,8 @@ class DeviceTaintRuleKind(CountedKind):
     singular = "devicetaintrule"
     shape_name = "io.k8s.api.resource.v1.DeviceTaintRule"
     columns = _NAME_AND_AGE
-    subresources = (status_of("DeviceTaintRule"),)
+    subresources = (bare_status_of("DeviceTaintRule"),)
+    unconditional_update: ClassVar[bool] = False
     new_status: ClassVar[Object | None] = {}
 
     def row(self, obj: Object, now: float) -> Sequence[Any]:
@@ -57,8 +59,9 @@ class ResourceClaimKind(Kind):
     resource = RESOURCE_CLAIMS
     singular = "resourceclaim"
     shape_name = "io.k8s.api.resource.v1.ResourceClaim"
-    subresources = (status_of("ResourceClaim"),)
+    subresources = (bare_status_of("ResourceClaim"),)
     columns = (Column("Name", format="name"), Column("State"), Column("Age"))
+    delete_answers_object = True
 
     def default(self, obj: Object) -> None:
         _default_requests(obj["spec"])
@@ -91,6 +94,7 @@ class ResourceClaimTemplateKind(Kind):
     singular = "resourceclaimtemplate"
     shape_name = "io.k8s.api.resource.v1.ResourceClaimTemplate"
     columns = _NAME_AND_AGE
+    delete_answers_object = True
 
     def default(self, obj: Object) -> None:
         _default_requests(obj["spec"].get("spec") or {})
@@ -111,6 +115,7 @@ class ResourceSliceKind(CountedKind):
     singular = "resourceslice"
     shape_name = "io.k8s.api.resource.v1.ResourceSlice"
     columns = (Column("Name", format="name"), Column("Node"), Column("Driver"), Column("Pool"), Column("Age"))
+    delete_answers_object = True
     field_names = ("spec.nodeName", "spec.driver")
 
     def validate(self, obj: Object) -> Errors:

@@ -10,7 +10,7 @@ from seamark.kinds.counted import CountedKind
 from seamark.kinds.kind import Column
 from seamark.kinds.language import go_names
 from seamark.kinds.resource import FLOW_SCHEMAS
-from seamark.kinds.subresource import status_of
+from seamark.kinds.subresource import bare_status_of
 from seamark.kinds.values.fields import Errors, duplicate, forbidden, invalid, not_supported, required
 from seamark.kinds.values.metadata import dns_label, dns_subdomain
 from seamark.kinds.values.times import age
@@ -25,7 +25,7 @@ class FlowSchemaKind(CountedKind):
     resource = FLOW_SCHEMAS
     singular = "flowschema"
     shape_name = "io.k8s.api.flowcontrol.v1.FlowSchema"
-    subresources = (status_of("FlowSchema"),)
+    subresources = (bare_status_of("FlowSchema"),)
     columns = (
         Column("Name", format="name"),
         Column("PriorityLevel"),

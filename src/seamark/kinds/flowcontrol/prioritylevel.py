@@ -10,7 +10,7 @@ from seamark.kinds.counted import CountedKind
 from seamark.kinds.flowcontrol.flowschema import conditions_mistakes
 from seamark.kinds.kind import Column
 from seamark.kinds.resource import PRIORITY_LEVELS
-from seamark.kinds.subresource import status_of
+from seamark.kinds.subresource import bare_status_of
 from seamark.kinds.values.fields import Errors, forbidden, invalid, not_supported, required
 from seamark.kinds.values.times import age
 
@@ -22,7 +22,7 @@ class PriorityLevelKind(CountedKind):
     resource = PRIORITY_LEVELS
     singular = "prioritylevelconfiguration"
     shape_name = "io.k8s.api.flowcontrol.v1.PriorityLevelConfiguration"
-    subresources = (status_of("PriorityLevelConfiguration"),)
+    subresources = (bare_status_of("PriorityLevelConfiguration"),)
     columns = (
         Column("Name", format="name"),
         Column("Type"),

@@ -105,6 +105,14 @@ def node_term_warnings(term: Object, path: str) -> Iterator[str]:
             yield f"{path}.matchExpressions[{i}].key: {key} is {DEPRECATED_LABELS[key]}"
 
 
+def label_selector_warnings(selector: Object, path: str) -> Iterator[str]:
+    """Warn of old labels in a selector of nodes."""
+    yield from node_term_warnings(selector, path)
+    for key in selector.get("matchLabels") or ():
+        if key in DEPRECATED_LABELS:
+            yield f"{path}.matchLabels.{key}: {DEPRECATED_LABELS[key]}"
+
+
 def _volume_warnings(volumes: list[Object], at: str) -> Iterator[str]:
     for i, volume in enumerate(volumes):
         for field, sentence in DEPRECATED_VOLUMES.items():

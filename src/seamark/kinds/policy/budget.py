@@ -20,6 +20,8 @@ from seamark.kinds.workloads.workload import more_than_all, not_negative, share_
 
 _COUNTS = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")
 _POLICIES = ("AlwaysAllow", "IfHealthyBudget")
+_OLD_LABEL = "pdb.kubernetes.io/deprecated-v1beta1-empty-selector-match"
+_NO_POD = {"matchExpressions": [{"key": _OLD_LABEL, "operator": "Exists"}]}
 _SPEC = go_names.struct(MinAvailable=None, Selector=printed, MaxUnavailable=None, UnhealthyPodEvictionPolicy=None)
 
 
@@ -38,6 +40,17 @@ class BudgetKind(CountedKind):
         Column("Age"),
     )
     new_status: ClassVar[Object | None] = dict.fromkeys(_COUNTS, 0)
+
+    def default(self, obj: Object) -> None:
+        """Drop the label by which v1beta1 told "all Pods" from "none", unless it says just that."""
+        selector = (obj.get("spec") or {}).get("selector")
+        if selector is None or selector == _NO_POD:
+            return
+        if expressions := selector.get("matchExpressions"):
+            kept = [expression for expression in expressions if expression.get("key") != _OLD_LABEL]
+            selector["matchExpressions"] = kept
+            if not kept:
+                del selector["matchExpressions"]
 
     def validate_name(self, name: str, *, prefix: bool) -> list[str]:
         return path_segment(name, prefix=prefix)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from seamark.errors import Object
 from seamark.kinds.kind import Kind
 from seamark.kinds.pod.resources import container_name_mistakes, may_overcommit, name_mistakes
@@ -18,6 +20,7 @@ class LimitRangeKind(Kind):
     singular = "limitrange"
     shape_name = "io.k8s.api.core.v1.LimitRange"
     short_names = ("limits",)
+    create_on_update: ClassVar[bool] = True
 
     def default(self, obj: Object) -> None:
         for item in (obj.get("spec") or {}).get("limits") or ():

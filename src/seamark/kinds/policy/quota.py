@@ -48,6 +48,7 @@ class QuotaKind(Kind):
     short_names = ("quota",)
     subresources = (status_of("ResourceQuota"),)
     columns = (Column("Name", format="name"), Column("Request"), Column("Limit"), Column("Age"))
+    delete_answers_object = True
 
     def prepare_create(self, obj: Object) -> None:
         obj["status"] = {}

@@ -16,6 +16,7 @@ from seamark.kinds.resource import (
     PERSISTENT_VOLUME_CLAIMS,
     PODS,
     REPLICATION_CONTROLLERS,
+    RESOURCE_CLAIMS,
     RESOURCE_QUOTAS,
     SECRETS,
     SERVICES,
@@ -30,6 +31,8 @@ Use = tuple[tuple[str, str], ...]  # amounts that can be a key
 
 _SHORT_NAMES = (CONFIGMAPS, REPLICATION_CONTROLLERS, RESOURCE_QUOTAS, SECRETS)  # counted without ``count/`` as well
 _CLASS = ".storageclass.storage.k8s.io/"
+_DEVICES = ".deviceclass.resource.k8s.io/devices"
+_MOST_DEVICES = 32  # that one request can be given, so what a request for all of them counts as
 _OF_CLAIMS = ("persistentvolumeclaims", "requests.storage")
 _OF_SERVICES = ("services", "services.loadbalancers", "services.nodeports")
 _COMPUTE = ("cpu", "memory", "ephemeral-storage")
@@ -52,6 +55,8 @@ def counted_by(resource: Resource, names: Iterable[str]) -> list[str]:
         return [n for n in names if n == count or n in _OF_SERVICES]
     if resource == PERSISTENT_VOLUME_CLAIMS:
         return [n for n in names if n == count or n in _OF_CLAIMS or n.endswith(tuple(_CLASS + c for c in _OF_CLAIMS))]
+    if resource == RESOURCE_CLAIMS:
+        return [n for n in names if n == count or n.endswith(_DEVICES)]
     short = resource.plural if resource in _SHORT_NAMES else count
     return [n for n in names if n in (count, short)]
 
@@ -71,6 +76,8 @@ def used_by(resource: Resource, obj: Object, now: str) -> Amounts:
         used |= _used_by_service(obj.get("spec") or {})
     elif resource == PERSISTENT_VOLUME_CLAIMS:
         used |= _used_by_claim(obj)
+    elif resource == RESOURCE_CLAIMS:
+        used |= _used_devices(obj)
     elif resource in _SHORT_NAMES:
         used[resource.plural] = "1"
     return used
@@ -225,6 +232,20 @@ def _used_by_claim(claim: Object) -> Amounts:
     if name := annotated or spec.get("storageClassName"):
         used |= {f"{name}{_CLASS}{key}": quantity for key, quantity in used.items()}
     return used
+
+
+def _used_devices(claim: Object) -> Amounts:
+    """How many devices of each class a claim may be given; of alternatives, the one with most counts for its class."""
+    used: dict[str, int] = {}
+    for request in (claim["spec"].get("devices") or {}).get("requests") or ():
+        most: dict[str, int] = {}
+        for one in request.get("firstAvailable") or [request.get("exactly") or {}]:
+            many = _MOST_DEVICES if one.get("allocationMode") == "All" else one.get("count", 0)
+            name = one.get("deviceClassName", "")
+            most[name] = max(many, most.get(name, 0))
+        for name, many in most.items():
+            used[name] = used.get(name, 0) + many
+    return {f"{name}{_DEVICES}": str(many) for name, many in used.items()}
 
 
 def _whole(quantity: str) -> str:

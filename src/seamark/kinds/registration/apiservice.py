@@ -53,7 +53,7 @@ class APIServiceKind(Kind):
     singular = "apiservice"
     shape_name = "io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIService"
     categories = ("api-extensions",)
-    subresources = (status_of("APIService"),)
+    subresources = (status_of("APIService", keeps_metadata=True),)
     columns = (Column("Name", format="name"), Column("Service"), Column("Available"), Column("Age"))
     unconditional_update: ClassVar[bool] = False
 

@@ -20,7 +20,7 @@ from seamark.kinds.resource import (
     VALIDATING_POLICIES,
     VALIDATING_POLICY_BINDINGS,
 )
-from seamark.kinds.subresource import status_of
+from seamark.kinds.subresource import bare_status_of
 from seamark.kinds.values.conditions import conditions_mistakes
 from seamark.kinds.values.fields import Errors, duplicate, forbidden, invalid, not_supported, repeated, required
 from seamark.kinds.values.label_selector import label_selector_mistakes
@@ -99,7 +99,7 @@ class ValidatingPolicyKind(_PolicyKind):
     resource = VALIDATING_POLICIES
     singular = "validatingadmissionpolicy"
     shape_name = "io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicy"
-    subresources = (status_of("ValidatingAdmissionPolicy"),)
+    subresources = (bare_status_of("ValidatingAdmissionPolicy"),)
     columns = (
         Column("Name", format="name"),
         Column("Validations", "integer"),

@@ -11,7 +11,6 @@ from seamark.kinds.resource import SERVICE_CIDRS
 from seamark.kinds.subresource import Whole, status_of
 from seamark.kinds.values.addresses import canonical_cidr_mistakes, network_family
 from seamark.kinds.values.fields import Errors, immutable, invalid, required
-from seamark.kinds.values.metadata import keep_accessories
 from seamark.kinds.values.times import age
 
 FINALIZER = "networking.k8s.io/service-cidr-finalizer"
@@ -26,7 +25,7 @@ class ServiceCIDRKind(Kind):
     shape_name = "io.k8s.api.networking.v1.ServiceCIDR"
     # Kubernetes declares what these reset under a group name that does not exist, so nothing is reset.
     whole = Whole(reset=())
-    subresources = (status_of("ServiceCIDR", reset=()),)
+    subresources = (status_of("ServiceCIDR", reset=(), keeps_metadata=True),)
     columns = (Column("Name", format="name"), Column("CIDRs"), Column("Age"))
 
     def validate(self, obj: Object) -> Errors:
@@ -42,11 +41,6 @@ class ServiceCIDRKind(Kind):
             errors = [] if now[0] == before[0] else [immutable(f"{_PATH}[0]", now[0])]
             return errors + _range_mistakes(now)
         return [immutable(_PATH, now)]
-
-    def prepare_status(self, obj: Object, old: Object) -> None:
-        super().prepare_status(obj, old)
-        # Unlike older kinds, a status update of this kind may not change labels or annotations.
-        keep_accessories(obj["metadata"], old["metadata"])
 
     def row(self, obj: Object, now: float) -> Sequence[Any]:
         meta = obj["metadata"]

@@ -69,7 +69,7 @@ class CSIDriverKind(Kind):
             sentence = f"must be greater than or equal to {_SHORTEST_PERIOD} seconds"
             errors.append(invalid("spec.nodeAllocatableUpdatePeriodSeconds", period, sentence))
         if spec.get("serviceAccountTokenInSecrets") is not None and not spec.get("tokenRequests"):
-            sentence = "serviceAccountTokenInSecrets can only be set when tokenRequests is configured"
+            sentence = "serviceAccountTokenInSecrets is set but no tokenRequests are specified"
             errors.append(invalid("spec.serviceAccountTokenInSecrets", spec["serviceAccountTokenInSecrets"], sentence))
         return errors
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from seamark.errors import Object
-from seamark.kinds.kind import Column, Kind
+from seamark.kinds.kind import Kind
+from seamark.kinds.pod.warnings import label_selector_warnings
 from seamark.kinds.resource import CSI_CAPACITIES
 from seamark.kinds.values.fields import Errors, immutable, invalid
 from seamark.kinds.values.label_selector import label_selector_mistakes, printed
@@ -18,7 +18,6 @@ class CSIStorageCapacityKind(Kind):
     resource = CSI_CAPACITIES
     singular = "csistoragecapacity"
     shape_name = "io.k8s.api.storage.v1.CSIStorageCapacity"
-    columns = (Column("Name", format="name"), Column("StorageClassName"), Column("Capacity"))
     unconditional_update: ClassVar[bool] = False
 
     def validate(self, obj: Object) -> Errors:
@@ -39,8 +38,8 @@ class CSIStorageCapacityKind(Kind):
             errors.append(immutable("storageClassName", obj.get("storageClassName", "")))
         return errors + self.validate(obj)
 
-    def row(self, obj: Object, now: float) -> Sequence[Any]:
-        return [obj["metadata"].get("name", ""), obj.get("storageClassName", ""), obj.get("capacity") or "<unset>"]
+    def warnings(self, obj: Object, old: Object | None) -> list[str]:
+        return list(label_selector_warnings(obj.get("nodeTopology") or {}, "nodeTopology"))
 
 
 CSI_CAPACITY = CSIStorageCapacityKind()

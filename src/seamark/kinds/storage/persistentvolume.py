@@ -31,6 +31,8 @@ _RECYCLE = (
     "spec.persistentVolumeReclaimPolicy: The Recycle reclaim policy is deprecated. Instead, the recommended approach "
     "is to use dynamic provisioning."
 )
+_OPTIONS_ANNOTATION = "volume.beta.kubernetes.io/mount-options"  # how options were named before spec.mountOptions
+_OPTIONS = f'metadata.annotations[{_OPTIONS_ANNOTATION}]: deprecated since v1.31; use "mountOptions" attribute instead'
 _RENAMED_LABELS = {  # that a volume may come to name otherwise, though its node affinity does not change
     "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
     "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
@@ -111,6 +113,8 @@ class PersistentVolumeKind(Kind):
         for i, term in enumerate(terms):
             sentences += node_term_warnings(term, f"spec.nodeAffinity.required.nodeSelectorTerms[{i}]")
         sentences += class_annotation_warnings(obj)
+        if _OPTIONS_ANNOTATION in (obj["metadata"].get("annotations") or {}):
+            sentences.append(_OPTIONS)
         if spec.get("persistentVolumeReclaimPolicy") == "Recycle":
             sentences.append(_RECYCLE)
         for field, sentence in DEPRECATED_VOLUMES.items():

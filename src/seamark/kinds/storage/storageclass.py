@@ -74,7 +74,7 @@ class StorageClassKind(Kind):
             for j, expression in enumerate(term.get("matchLabelExpressions") or ()):
                 if (key := expression.get("key", "")) in DEPRECATED_LABELS:
                     at = f"allowedTopologies[{i}].matchLabelExpressions[{j}].key"
-                    sentences.append(f"{at}: {key} is {DEPRECATED_LABELS[key]}")
+                    sentences.append(f"{at}: {DEPRECATED_LABELS[key]}")
         return sentences
 
     def row(self, obj: Object, now: float) -> Sequence[Any]:

@@ -6,21 +6,27 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from seamark.errors import Object
-from seamark.kinds.counted import CountedKind
-from seamark.kinds.kind import Column
+from seamark.kinds.counted import keep_status, reset_status
+from seamark.kinds.kind import Column, Kind
 from seamark.kinds.resource import STORAGE_VERSION_MIGRATIONS
-from seamark.kinds.subresource import status_of
+from seamark.kinds.subresource import bare_status_of
 from seamark.kinds.values.fields import Errors, immutable, required
 from seamark.kinds.values.times import age
 
 
-class StorageVersionMigrationKind(CountedKind):
+class StorageVersionMigrationKind(Kind):
     resource = STORAGE_VERSION_MIGRATIONS
     singular = "storageversionmigration"
     shape_name = "io.k8s.api.storagemigration.v1.StorageVersionMigration"
-    subresources = (status_of("StorageVersionMigration"),)
+    subresources = (bare_status_of("StorageVersionMigration"),)
     columns = (Column("Name", format="name"), Column("Resource"), Column("Age"))
-    new_status: ClassVar[Object | None] = {}
+    unconditional_update: ClassVar[bool] = False
+
+    def prepare_create(self, obj: Object) -> None:
+        reset_status(obj, {})
+
+    def prepare_update(self, obj: Object, old: Object) -> None:
+        keep_status(obj, old)
 
     def validate(self, obj: Object) -> Errors:
         resource = (obj["spec"].get("resource") or {}).get("resource", "")

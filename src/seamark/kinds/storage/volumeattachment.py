@@ -10,7 +10,7 @@ from seamark.kinds.counted import keep_status, reset_status
 from seamark.kinds.kind import Column, Kind
 from seamark.kinds.resource import VOLUME_ATTACHMENTS
 from seamark.kinds.storage.volume_sources import driver_name_mistakes, source_mistakes
-from seamark.kinds.subresource import status_of
+from seamark.kinds.subresource import bare_status_of
 from seamark.kinds.values.fields import Errors, forbidden, immutable, invalid, required, too_long
 from seamark.kinds.values.metadata import dns_subdomain
 from seamark.kinds.values.times import age
@@ -24,7 +24,7 @@ class VolumeAttachmentKind(Kind):
     resource = VOLUME_ATTACHMENTS
     singular = "volumeattachment"
     shape_name = "io.k8s.api.storage.v1.VolumeAttachment"
-    subresources = (status_of("VolumeAttachment", reset=(("metadata",), ("spec",))),)
+    subresources = (bare_status_of("VolumeAttachment"),)
     columns = (
         Column("Name", format="name"),
         Column("Attacher", format="name"),
@@ -41,13 +41,6 @@ class VolumeAttachmentKind(Kind):
 
     def prepare_update(self, obj: Object, old: Object) -> None:
         keep_status(obj, old)
-
-    def prepare_status(self, obj: Object, old: Object) -> None:
-        super().prepare_status(obj, old)
-        obj["metadata"] = {
-            **old["metadata"],
-            **{key: obj["metadata"][key] for key in ("managedFields",) if key in obj["metadata"]},
-        }
 
     def validate(self, obj: Object) -> Errors:
         spec = obj["spec"]
