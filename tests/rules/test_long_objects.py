@@ -8,14 +8,15 @@ import msgspec
 import pytest
 from worlds import node, pod, service
 
-from effort import LINEAR, grows
+from effort import FEW, LINEAR, MANY, grows
 from seamark.kinds.wellknown import MIRRORED_ADDRESSES, MIRRORED_BYTES
 from seamark.rules import mirroring, subsets
-from seamark.rules.endpoints import same_subsets
+from seamark.rules.endpoints import EndpointsState, same_subsets
 from seamark.rules.membership import judge
 from seamark.rules.objects.endpoints import EndpointAddress, EndpointPort, Endpoints, EndpointSubset
 from seamark.rules.objects.endpointslice import EndpointSlice
 from seamark.rules.objects.metadata import Metadata
+from seamark.rules.objects.service import ServicePort
 
 EXTERNAL = service("ext", selector={})
 
@@ -59,6 +60,29 @@ def test_named_ports_are_looked_up(declared):
         return lambda: judge(many, one, node())
 
     assert grows(prepared) < LINEAR
+
+
+class Hashed(str):
+    """A text that counts how often something looks it up."""
+
+    count = 0
+
+    def __hash__(self):
+        Hashed.count += 1
+        return str.__hash__(self)
+
+
+def test_ports_of_pods_are_not_looked_up_all_at_once_for_each_of_them():
+    def hashed(count):
+        wanted = tuple(ServicePort(port=i + 1, name=Hashed(f"p{i}"), target_port=i + 1) for i in range(count))
+        many = service()
+        state = EndpointsState(msgspec.structs.replace(many, spec=msgspec.structs.replace(many.spec, ports=wanted)))
+        state.put("a", pod())
+        Hashed.count = 0
+        state.plan(None)
+        return Hashed.count
+
+    assert hashed(MANY) < LINEAR * hashed(FEW)
 
 
 def test_a_subset_is_not_multiplied_out():
