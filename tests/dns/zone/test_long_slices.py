@@ -8,10 +8,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from asking import ask, texts, zone_of
+from asking import ask, put, texts, zone_of
 from watched_cluster import endpoint, service, slice_of
 
 from effort import LINEAR, grows
+from seamark.dns.zone.state import Ports
 
 HEADLESS = service("hl", "None")
 NAME = "hl.default.svc.cluster.local"
@@ -33,6 +34,18 @@ def test_no_query_looks_at_every_port_of_every_endpoint(name: str, alike: bool) 
         return lambda: ask(zone, f"{name}{NAME}", "SRV")
 
     assert grows(prepared) < LINEAR
+
+
+def test_ports_of_a_slice_that_stay_are_compared_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared = []
+    zone = zone_of([HEADLESS, long_slice(50, 3)])
+    same = Ports.__eq__
+    monkeypatch.setattr(Ports, "__eq__", lambda self, other: compared.append(self) or same(self, other))
+    put(zone, long_slice(60, 3))
+    assert len(compared) == 1
+    assert len(texts(ask(zone, f"_p2._tcp.{NAME}", "SRV"))) == 60
+    put(zone, long_slice(60, 2))
+    assert texts(ask(zone, f"_p2._tcp.{NAME}", "SRV")) == []
 
 
 def test_of_very_many_ports_all_endpoints_are_told() -> None:

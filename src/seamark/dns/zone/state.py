@@ -200,7 +200,7 @@ class ClusterZone:
     # --- endpoints ---------------------------------------------------------------------------------
 
     def put_slice(self, slice: EndpointSlice) -> Touched:
-        ports = Ports(slice.ports)
+        ports = self._known_ports(slice, Ports(slice.ports))
         places: dict[Place, Listed] = {}
         for endpoint in slice.endpoints or ():
             if endpoint.ready:
@@ -213,6 +213,12 @@ class ClusterZone:
                     if len(listed) < _MOST_TIMES:
                         places[place] = (*listed, ports)
         return self._replace_slice(slice.metadata.namespace, slice.metadata.name, slice.service_name, places)
+
+    def _known_ports(self, slice: EndpointSlice, ports: Ports) -> Ports:
+        """The ports that the slice had before, if they are the same: they are not compared for each endpoint then."""
+        places = self.endpoints(slice.metadata.namespace, slice.service_name).slices.get(slice.metadata.name, {})
+        before = next(iter(places.values()), (ports,))[0]
+        return before if before == ports else ports
 
     def remove_slice(self, namespace: str, name: str) -> Touched:
         return self._replace_slice(namespace, name, "", {})
