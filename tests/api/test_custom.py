@@ -463,3 +463,25 @@ async def test_a_definition_that_cannot_be_served_keeps_no_other_from_it(
     await established(api)
     assert (await api.get(BASE))["items"] == []
     assert "cannot serve the definition odd.example.com" in caplog.text
+
+
+async def test_why_a_definition_cannot_be_served_is_told_once(
+    api: Served, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Some wait for ever for what their users have to mend, and are tried again every second."""
+    monkeypatch.setattr(custom, "RETRY_SECONDS", 0.0)
+    definitions = api.api.definitions
+    load, tries = definitions._load, 0
+
+    async def fail(kind: Kind) -> None:
+        nonlocal tries
+        tries += 1
+        if tries < 10:
+            raise StoreError("not now" if tries < 5 else "nor now")
+        await load(kind)
+
+    monkeypatch.setattr(definitions, "_load", fail)
+    await api.post(DEFINITIONS, definition())
+    await established(api)
+    told = [record.getMessage() for record in caplog.records if record.name == custom._log.name]
+    assert told == [f"cannot serve the definition {NAME} yet: {why}" for why in ("not now", "nor now")]

@@ -128,3 +128,18 @@ async def test_this_node_is_followed_by_name():
         await own.cluster.create(NODES, node)
         await until(lambda: engine.updates[-1].surroundings.node.zone == "here")
         assert "default/web" in engine.routes
+
+
+async def test_places_that_are_too_many_are_told_once(caplog):
+    engine = RecordingEngine()
+    ports = [{"name": f"p{i}", "port": i + 1} for i in range(100)]
+    many = {**web(), "spec": {"ports": ports, "externalIPs": [f"198.51.100.{i}" for i in range(101)]}}
+    async with own_cluster() as own, following(own, engine) as (_, started):
+        await started.wait()
+        await own.cluster.create(SERVICES, many, namespace="default")
+        await until(lambda: "default/web" in engine.routes)
+        slice = {**members("10.0.0.1"), "ports": [{"name": "p1", "port": 8080}]}
+        await own.cluster.create(ENDPOINT_SLICES, slice, namespace="default")
+        await until(lambda: engine.backends() == ["10.0.0.1"])
+    told = [record.getMessage() for record in caplog.records if record.name == "seamark.proxy.feed"]
+    assert told == ["default/web has too many addresses, ports and endpoints: 100 places are not served"]

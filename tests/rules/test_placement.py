@@ -2,7 +2,10 @@
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from effort import LINEAR, grows
 from seamark.rules import placement
 from seamark.rules.objects.node import Node, Taint
 from seamark.rules.objects.pod import PodSpec, Toleration
@@ -136,3 +139,47 @@ def test_when_a_taint_drives_a_pod_away():
         {"key": "u", "operator": "Exists", "tolerationSeconds": 30},
     )
     assert due(*both, taints=two) == 90
+
+
+some = st.sampled_from
+taints_of_a_node = st.lists(
+    st.builds(Taint, some("ab"), some(["NoSchedule", "NoExecute", "PreferNoSchedule"]), some(["", "v", "w"])),
+    max_size=4,
+)
+tolerations_of_a_pod = st.lists(
+    st.builds(
+        Toleration,
+        some(["", "a", "b"]),
+        some(["Exists", "Equal"]),
+        some(["", "v", "w"]),
+        some(["", "NoSchedule", "NoExecute", "PreferNoSchedule"]),
+        some([None, 0, 5, 60]),
+    ),
+    max_size=8,
+)
+
+
+@given(taints_of_a_node, tolerations_of_a_pod)
+def test_many_tolerations_do_as_few(taints, tolerations):
+    def decided():
+        return (
+            placement.untolerated(taints, tolerations),
+            placement.disliked(taints, tolerations),
+            placement.eviction_time(taints, tolerations, now=1000.0),
+        )
+
+    few = decided()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(placement, "_FEW_TOLERATIONS", -1)
+        assert decided() == few
+
+
+@pytest.mark.parametrize("key", ["k", ""])
+def test_thousands_of_taints_are_not_compared_with_thousands_of_tolerations(key):
+    def prepared(count):
+        taints = [Taint(f"k{i}", "NoExecute") for i in range(count)]
+        kept = [Toleration(key and f"{key}{i}", "Exists", "", "NoExecute", 60 + i) for i in reversed(range(count))]
+        other = [Toleration("", "Exists", "", "NoSchedule", i) for i in range(count)]
+        return lambda: placement.eviction_time(taints, [*other, *kept], now=0.0)
+
+    assert grows(prepared) < LINEAR

@@ -128,6 +128,7 @@ class Definitions:
         self._ready: dict[str, _Served] = {}  # loaded, and to be served once the definition says that it is established
         self._seen: dict[str, int] = {}  # the version of each definition that was looked at last
         self._again: set[str] = set()  # definitions to look at once more, though they did not change
+        self._told: dict[str, str] = {}  # why definitions cannot be served, as it was told last
         self._gone: set[str] = set()  # deleted since the last look
         self._taken = Taken()
         self._refused: set[str] = set()  # definitions that want a name which another one has
@@ -173,12 +174,20 @@ class Definitions:
         for name in dict.fromkeys([*names, *waiting]):
             try:
                 await self._look_at(name)
+                self._told.pop(name, None)
             except (errors.ApiError, StoreError) as error:
-                _log.warning("cannot serve the definition %s yet: %s", name, error)
+                if self._is_news(name, error):
+                    _log.warning("cannot serve the definition %s yet: %s", name, error)
                 self._later(name)
-            except Exception:  # a mistake of ours with one definition must not end the service of all others
-                _log.exception("cannot serve the definition %s", name)
+            except Exception as error:  # a mistake of ours with one definition must not end the service of all others
+                if self._is_news(name, error):
+                    _log.exception("cannot serve the definition %s", name)
                 self._later(name)
+
+    def _is_news(self, name: str, error: Exception) -> bool:
+        """Whether this was not told of the definition yet; it is tried again every second, maybe for ever."""
+        before, self._told[name] = self._told.get(name), repr(error)
+        return before != self._told[name]
 
     def _later(self, name: str) -> None:
         self._again.add(name)

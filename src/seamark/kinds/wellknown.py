@@ -73,6 +73,7 @@ FINISHED_PHASES = ("Succeeded", "Failed")
 ENDPOINTS_PER_SLICE = 100  # that the EndpointSlice controller puts into one slice; the API allows 1000
 ENDPOINTS_CAPACITY = 1000  # addresses in one Endpoints; the controller leaves out the rest
 MIRRORED_ADDRESSES = 1000  # of one subset of hand-made Endpoints; the rest is not mirrored
+MIRRORED_BYTES = 32 << 20  # of the slices that mirror one Endpoints, about; the rest is not mirrored
 
 # The image that stands for the machine's own file system, for Pods that run as processes; `seamark run` uses it.
 THIS_MACHINE = "seamark.dev/this-machine"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -25,7 +25,7 @@ from seamark.rules.objects.network import ServiceCIDR
 from seamark.rules.objects.node import Node
 from seamark.rules.objects.pod import Pod
 from seamark.rules.objects.service import Service
-from seamark.rules.routing.model import Frontend
+from seamark.rules.routing.model import Frontend, ServiceRoutes
 from seamark.rules.routing.surroundings import Surroundings, ThisNode
 from seamark.rules.routing.table import RouteTable, Touched
 from seamark.runtime.following import Derived, Following
@@ -77,6 +77,7 @@ class RouteFeed(Derived):
         self._everything = True
         self._began = clock.time()
         self._causes: dict[str, float] = {}  # by slice: when what is not carried out yet was caused
+        self._left_out: dict[str, int] = {}  # by Service: what was told of places that are too many
         self._delays = (metrics or Registry()).histogram(
             "kubeproxy_network_programming_duration_seconds",
             "Time from a change of a Pod or Service to the routes that follow from it.",
@@ -165,6 +166,15 @@ class RouteFeed(Derived):
         known = tuple(sorted({cidr for cidrs in self._ranges.values() for cidr in cidrs}))
         return self.table.put_surroundings(msgspec.structs.replace(self.table.surroundings, service_cidrs=known))
 
+    def _tell_what_is_left_out(self, routes: Mapping[str, ServiceRoutes | None]) -> None:
+        """Say it once for each Service, and again when it has changed."""
+        for key, found in routes.items():
+            count = found.left_out if found is not None else 0
+            if count != self._left_out.pop(key, 0) and count:
+                log.warning("%s has too many addresses, ports and endpoints: %d places are not served", key, count)
+            if count:
+                self._left_out[key] = count
+
     async def _carry_out(self) -> None:
         """Have the engine carry out what has changed; until it can, with growing pauses."""
         backoff = Backoff()
@@ -175,6 +185,7 @@ class RouteFeed(Derived):
             self._touched, self._everything = set(), False
             began = self._clock.monotonic()
             routes = {key: self.table.routes(key) for key in (self.table if everything else touched)}
+            self._tell_what_is_left_out(routes)
             try:
                 await self._engine.apply(Update(routes, self.table.surroundings, everything))
             except Unsupported:

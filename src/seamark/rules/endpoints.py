@@ -132,18 +132,21 @@ class EndpointsState:
 
     def _drafts(self) -> list[_SubsetDraft]:
         """Ports offered by the same groups of Pods have the same addresses, and so share a subset."""
-        offered_by: dict[Port | None, list[tuple[Port, ...]]] = {}
-        for key in sorted(self._groups):
+        keys = sorted(self._groups)
+        groups = [self._groups[key] for key in keys]
+        # Groups by their numbers here: to look one up by its ports takes as long as it has many.
+        offered_by: dict[Port | None, list[int]] = {}
+        for number, key in enumerate(keys):
             for port in key or (None,):
-                offered_by.setdefault(port, []).append(key)
-        together: dict[tuple[tuple[Port, ...], ...], list[Port]] = {}
-        for port, keys in offered_by.items():
-            ports = together.setdefault(tuple(keys), [])
+                offered_by.setdefault(port, []).append(number)
+        together: dict[tuple[int, ...], list[Port]] = {}
+        for port, numbers in offered_by.items():
+            ports = together.setdefault(tuple(numbers), [])
             if port is not None:
                 ports.append(port)
         drafts = [
-            _SubsetDraft(ports_in_order(endpoint_ports(ports)), [self._groups[key] for key in keys])
-            for keys, ports in together.items()
+            _SubsetDraft(ports_in_order(endpoint_ports(ports)), [groups[number] for number in numbers])
+            for numbers, ports in together.items()
         ]
         return sorted(drafts, key=lambda draft: rank(draft.ports))
 

@@ -18,7 +18,7 @@ from seamark.kinds.values.addresses import Family
 from seamark.kinds.wellknown import FINISHED_PHASES
 from seamark.rules.objects.node import Node
 from seamark.rules.objects.pod import ContainerPort, Pod
-from seamark.rules.objects.service import Service, ServicePort
+from seamark.rules.objects.service import Service
 
 # --- the verdict -----------------------------------------------------------------------------------
 
@@ -247,22 +247,21 @@ def resolve_ports(service: Service, pod: Pod) -> tuple[tuple[Port, ...], tuple[U
     """The Service's ports as this Pod offers them, and those it does not offer."""
     found: list[Port] = []
     missing: list[UnresolvedPort] = []
+    declared: tuple[ContainerPort, ...] = ()
+    named: dict[tuple[int | str, str], int] | None = None  # made if a name is wanted
     for wanted in service.spec.ports:
         # A number is used as it is: containers need not declare the ports they listen on.
-        number = wanted.target_port if isinstance(wanted.target_port, int) else _named_port(wanted, pod)
+        number = wanted.target_port if isinstance(wanted.target_port, int) else None
         if number is None:
-            target = str(wanted.target_port)
-            missing.append(UnresolvedPort(wanted.name, target, wanted.protocol, pod.container_ports()))
+            if named is None:
+                declared = pod.container_ports()
+                named = {(port.name, port.protocol): port.container_port for port in reversed(declared)}
+            number = named.get((wanted.target_port, wanted.protocol))
+        if number is None:
+            missing.append(UnresolvedPort(wanted.name, str(wanted.target_port), wanted.protocol, declared))
         else:
             found.append(Port(wanted.name, number, wanted.protocol, wanted.app_protocol or ""))
     return tuple(found), tuple(missing)
-
-
-def _named_port(wanted: ServicePort, pod: Pod) -> int | None:
-    for declared in pod.container_ports():
-        if declared.name == wanted.target_port and declared.protocol == wanted.protocol:
-            return declared.container_port
-    return None
 
 
 def addresses_by_family(ips: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:

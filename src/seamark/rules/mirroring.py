@@ -6,8 +6,10 @@ while proxies and DNS read EndpointSlices only.  So each subset of such Endpoint
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
+from itertools import chain
 
 import msgspec
 
@@ -16,6 +18,7 @@ from seamark.kinds.wellknown import (
     LAST_APPLIED_ANNOTATION,
     MIRROR_CONTROLLER,
     MIRRORED_ADDRESSES,
+    MIRRORED_BYTES,
     SERVICE_NAME_LABEL,
     SKIP_MIRROR_LABEL,
     SLICE_MANAGED_BY_LABEL,
@@ -38,9 +41,12 @@ from seamark.rules.slices.objects import (
     slice_ports,
     written_over,
 )
-from seamark.rules.subsets import repack
+from seamark.rules.subsets import laid_out
 
 _NOT_COPIED = frozenset((TRIGGER_TIME_ANNOTATION, LAST_APPLIED_ANNOTATION))
+
+# About as many bytes as an endpoint, and a slice without its labels and annotations, take.
+_ENDPOINT_BYTES, _SLICE_BYTES = 150, 500
 
 Key = tuple[Family, PortKey]
 
@@ -58,7 +64,7 @@ class Obstacle(Enum):
 class MirrorPlan(msgspec.Struct, frozen=True):
     """What to write, and which Events to record about the Endpoints.
 
-    ``invalid`` are the addresses that are no IP addresses; ``skipped`` counts those beyond the limit of a subset.
+    ``invalid`` are the addresses that are no IP addresses; ``skipped`` counts those beyond the limits.
     """
 
     changes: Changes[EndpointSlice]
@@ -104,7 +110,7 @@ def plan(service: Service | None, endpoints: Endpoints | None, slices: Iterable[
     existing = sorted(slices, key=lambda s: s.metadata.name)
     if endpoints is None or not mirrors(service, endpoints):
         return MirrorPlan(Changes(delete=tuple(existing)))
-    wanted, invalid, skipped = _wanted(endpoints)
+    wanted, invalid, skipped, crowded = _wanted(endpoints)
     by_key: dict[Key | None, list[EndpointSlice]] = {}
     for endpoint_slice in existing:
         family = endpoint_slice.family
@@ -127,35 +133,44 @@ def plan(service: Service | None, endpoints: Endpoints | None, slices: Iterable[
     if endpoints.metadata.deletion_timestamp is not None:
         create = []
     changes = Changes(tuple(create), (*update, *recycled), tuple(delete))
-    return MirrorPlan(changes, tuple(_notices(len(invalid), skipped)), invalid, skipped)
+    return MirrorPlan(changes, tuple(_notices(len(invalid), skipped, crowded)), invalid, skipped + crowded)
 
 
 def _recycle(
     create: Sequence[EndpointSlice], surplus: Sequence[EndpointSlice]
 ) -> tuple[list[EndpointSlice], list[EndpointSlice], list[EndpointSlice]]:
     """Write new slices over those due for deletion, if they have the same family, which cannot change."""
-    left = sorted(surplus, key=lambda s: s.metadata.name)
+    left: dict[str, deque[EndpointSlice]] = {}
+    for endpoint_slice in sorted(surplus, key=lambda s: s.metadata.name):
+        left.setdefault(endpoint_slice.address_type, deque()).append(endpoint_slice)
     made: list[EndpointSlice] = []
     over: list[EndpointSlice] = []
     for endpoint_slice in create:
-        spare = next((s for s in left if s.address_type == endpoint_slice.address_type), None)
-        if spare is None:
-            made.append(endpoint_slice)
+        if spare := left.get(endpoint_slice.address_type):
+            over.append(written_over(endpoint_slice, spare.popleft()))
         else:
-            left.remove(spare)
-            over.append(written_over(endpoint_slice, spare))
-    return made, over, left
+            made.append(endpoint_slice)
+    return made, over, sorted(chain.from_iterable(left.values()), key=lambda s: s.metadata.name)
 
 
 # --- from subsets to endpoints ---------------------------------------------------------------------
 
 
-def _wanted(endpoints: Endpoints) -> tuple[dict[Key, Content], tuple[str, ...], int]:
-    """The slices' contents, the addresses that are no IP addresses, and how many addresses are too many."""
+def _wanted(endpoints: Endpoints) -> tuple[dict[Key, Content], tuple[str, ...], int, int]:
+    """The slices' contents, and the addresses that are no IP addresses.
+
+    Then how many addresses are too many for a subset, and for how many there is no room in all the slices together:
+    each slice has the labels and annotations of the Endpoints, so half a megabyte could become gigabytes.
+    """
     wanted: dict[Key, Content] = {}
     invalid: list[str] = []
     skipped = 0
-    for subset in repack(endpoints.subsets or ()):
+    meta = endpoints.metadata
+    copied = sum(len(key) + len(text) for texts in (meta.labels, meta.annotations) for key, text in texts.items())
+    room = MIRRORED_BYTES
+    layout = laid_out(endpoints.subsets or ())
+    crowded = layout.left_out
+    for subset in layout.subsets:
         ports = _ports(subset.ports)
         taken = 0
         listed = [(address, True) for address in subset.addresses]
@@ -167,13 +182,18 @@ def _wanted(endpoints: Endpoints) -> tuple[dict[Key, Content], tuple[str, ...], 
                 invalid.append(address.ip)
             else:
                 family, ip = parsed
+                more = _ENDPOINT_BYTES + (0 if (family, ports) in wanted else _SLICE_BYTES + copied)
+                if more > room:
+                    crowded += 1
+                    continue
+                room -= more
                 endpoint = _endpoint(address, ip, ready=ready)
                 wanted.setdefault((family, ports), {})[identity(endpoint)] = endpoint
                 taken += 1
-    return wanted, tuple(invalid), skipped
+    return wanted, tuple(invalid), skipped, crowded
 
 
-def _notices(invalid: int, skipped: int) -> Iterator[Notice]:
+def _notices(invalid: int, skipped: int, crowded: int) -> Iterator[Notice]:
     if invalid:
         message = f"Skipped {invalid} invalid IP addresses when mirroring to EndpointSlices"
         yield Notice("Warning", "InvalidIPAddress", message)
@@ -183,6 +203,13 @@ def _notices(invalid: int, skipped: int) -> Iterator[Notice]:
             "TooManyAddressesToMirror",
             f"A max of {MIRRORED_ADDRESSES} addresses can be mirrored to EndpointSlices per Endpoints subset. "
             f"{skipped + invalid} addresses were skipped",
+        )
+    if crowded:
+        yield Notice(
+            "Warning",
+            "TooManyAddressesToMirror",
+            f"EndpointSlices that mirror one Endpoints can take {MIRRORED_BYTES >> 20} MiB in all, with the copies of"
+            f" its labels and annotations. {crowded} addresses were skipped",
         )
 
 

@@ -5,9 +5,11 @@ The scheduler, the DaemonSet controller and the eviction of Pods decide by it.
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import product
 from typing import Any
 
 import msgspec
@@ -185,7 +187,8 @@ def eligibility(spec: PodSpec, node: Node) -> Eligibility:
     elsewhere = spec.node_name not in ("", node.name)
     if elsewhere or not asked_for(spec, affinity_of(spec.affinity, ""), node):
         return Eligibility(run=False, stay=False)
-    effects = {taint.effect for taint in node.spec.taints if untolerated((taint,), spec.tolerations) is not None}
+    refusing = (taint for taint in node.spec.taints if taint.effect in REFUSING)
+    effects = {taint.effect for taint, used in _used(refusing, spec.tolerations) if not used}
     return Eligibility(run=not effects, stay="NoExecute" not in effects)
 
 
@@ -197,6 +200,7 @@ def same_for_pods(old: Node, new: Node) -> bool:
 # --- taints ----------------------------------------------------------------------------------------
 
 REFUSING = ("NoSchedule", "NoExecute")
+_FEW_TOLERATIONS = 8  # that are compared one by one, which is faster then
 
 
 def tolerates(toleration: Toleration, taint: Taint) -> bool:
@@ -208,20 +212,40 @@ def tolerates(toleration: Toleration, taint: Taint) -> bool:
     return toleration.operator == "Exists" or toleration.value == taint.value
 
 
+def _used(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -> Iterator[tuple[Taint, list[Toleration]]]:
+    """Each taint with the tolerations that tolerate it; of those that differ in their seconds only, with the fewest.
+
+    There may be thousands of both, so they are not compared with each other.
+    """
+    if len(tolerations) <= _FEW_TOLERATIONS:
+        for taint in taints:
+            yield taint, [toleration for toleration in tolerations if tolerates(toleration, taint)]
+        return
+    index: dict[tuple[str, str, str | None], Toleration] = {}
+    for toleration in tolerations:
+        key = (toleration.key, toleration.effect, None if toleration.operator == "Exists" else toleration.value)
+        before = index.setdefault(key, toleration)
+        if _seconds(toleration) < _seconds(before):
+            index[key] = toleration
+    for taint in taints:
+        wanted = product(("", taint.key), ("", taint.effect), (None, taint.value))
+        yield taint, [index[key] for key in dict.fromkeys(wanted) if key in index]
+
+
+def _seconds(toleration: Toleration) -> float:
+    return math.inf if toleration.toleration_seconds is None else toleration.toleration_seconds
+
+
 def untolerated(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -> Taint | None:
     """The first taint that keeps a Pod with these tolerations off the node; None if none does."""
-    for taint in taints:
-        if taint.effect in REFUSING and not any(tolerates(toleration, taint) for toleration in tolerations):
-            return taint
-    return None
+    refusing = (taint for taint in taints if taint.effect in REFUSING)
+    return next((taint for taint, used in _used(refusing, tolerations) if not used), None)
 
 
 def disliked(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -> int:
     """How many taints ask a Pod with these tolerations to prefer another node."""
-    return sum(
-        taint.effect == "PreferNoSchedule" and not any(tolerates(toleration, taint) for toleration in tolerations)
-        for taint in taints
-    )
+    asking = [taint for taint in taints if taint.effect == "PreferNoSchedule"]
+    return sum(not used for _, used in _used(asking, tolerations)) if asking else 0
 
 
 def eviction_time(taints: Iterable[Taint], tolerations: Sequence[Toleration], *, now: float) -> float | None:
@@ -233,8 +257,7 @@ def eviction_time(taints: Iterable[Taint], tolerations: Sequence[Toleration], *,
     if not evicting:
         return None
     due: float | None = None
-    for taint in evicting:
-        used = [toleration for toleration in tolerations if tolerates(toleration, taint)]
+    for taint, used in _used(evicting, tolerations):
         if not used:
             return now
         bounded = [t.toleration_seconds for t in used if t.toleration_seconds is not None]

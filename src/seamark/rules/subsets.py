@@ -7,12 +7,23 @@ Endpoints controller writes and compares this layout, and the mirroring controll
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 from seamark.rules.objects.endpoints import EndpointAddress, EndpointPort, EndpointSubset
 
+# Addresses in the canonical layout, counted in every subset that lists them.  A short object can stand for billions.
+LARGEST = 100_000
+
 AddressKey = tuple[str, str]
+
+
+class Layout(NamedTuple):
+    """Subsets in the canonical layout, and how many addresses are left out because they are too many."""
+
+    subsets: tuple[EndpointSubset, ...]
+    left_out: int
 
 
 def address_key(address: EndpointAddress) -> AddressKey:
@@ -21,34 +32,65 @@ def address_key(address: EndpointAddress) -> AddressKey:
 
 
 def repack(subsets: Iterable[EndpointSubset]) -> tuple[EndpointSubset, ...]:
-    """The canonical layout of these subsets."""
+    """The canonical layout of these subsets, as far as it is not too large."""
+    return laid_out(subsets).subsets
+
+
+def laid_out(subsets: Iterable[EndpointSubset]) -> Layout:
+    """The canonical layout of these subsets.
+
+    Addresses and ports are not multiplied out: subsets with the same ports are put together, and ports that the same
+    ones of these have share their addresses.
+    """
     known: dict[AddressKey, EndpointAddress] = {}
-    by_port: dict[EndpointPort | None, dict[AddressKey, bool]] = {}
+    by_ports: dict[tuple[EndpointPort | None, ...], dict[AddressKey, bool]] = {}
     for subset in subsets:
-        for port in subset.ports or (None,):
-            readiness = by_port.setdefault(port, {})
-            for address in subset.addresses:
-                key = address_key(address)
-                known.setdefault(key, address)
-                readiness.setdefault(key, True)
-            for address in subset.not_ready_addresses:
-                key = address_key(address)
-                known.setdefault(key, address)
-                readiness[key] = False  # an address that is both counts as not ready
+        readiness = by_ports.setdefault(subset.ports or (None,), {})
+        for address in subset.addresses:
+            key = address_key(address)
+            known.setdefault(key, address)
+            readiness.setdefault(key, True)
+        for address in subset.not_ready_addresses:
+            key = address_key(address)
+            known.setdefault(key, address)
+            readiness[key] = False  # an address that is both counts as not ready
+    parts = tuple(by_ports.values())
+    parts_with: dict[EndpointPort | None, dict[int, None]] = {}
+    for number, ports in enumerate(by_ports):
+        for port in ports:
+            parts_with.setdefault(port, {})[number] = None
+    together: dict[tuple[int, ...], list[EndpointPort]] = {}
+    for port, found_in in parts_with.items():
+        together.setdefault(tuple(found_in), []).extend(() if port is None else (port,))
     by_addresses: dict[tuple[tuple[AddressKey, bool], ...], list[EndpointPort]] = {}
-    for port, readiness in by_port.items():
-        if readiness:
-            ports = by_addresses.setdefault(tuple(sorted(readiness.items())), [])
-            if port is not None:
-                ports.append(port)
-    return in_order(
+    size = left_out = 0
+    for numbers, found in together.items():
+        more = sum(len(parts[number]) for number in numbers)
+        if size + more > LARGEST:
+            left_out += more
+            continue
+        size += more
+        if readiness := _joined([parts[number] for number in numbers]):
+            by_addresses.setdefault(tuple(sorted(readiness.items())), []).extend(found)
+    listed = in_order(
         EndpointSubset(
             addresses=tuple(known[key] for key, ready in addresses if ready),
             not_ready_addresses=tuple(known[key] for key, ready in addresses if not ready),
-            ports=ports_in_order(ports),
+            ports=ports_in_order(found),
         )
-        for addresses, ports in by_addresses.items()
+        for addresses, found in by_addresses.items()
     )
+    return Layout(listed, left_out)
+
+
+def _joined(parts: Sequence[dict[AddressKey, bool]]) -> dict[AddressKey, bool]:
+    if len(parts) == 1:
+        return parts[0]
+    joined: dict[AddressKey, bool] = {}
+    for part in parts:
+        for key, ready in part.items():
+            joined[key] = ready and joined.get(key, True)
+    return joined
 
 
 def ports_in_order(ports: Iterable[EndpointPort]) -> tuple[EndpointPort, ...]:

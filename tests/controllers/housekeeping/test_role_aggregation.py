@@ -50,3 +50,16 @@ async def test_nothing_is_written_if_the_rules_are_right(own):
         await own.cluster.create(CLUSTER_ROLES, role("z", "get"))
         await own.quiet()
         assert (await own.cluster.get(CLUSTER_ROLES, "all"))["metadata"]["resourceVersion"] == version
+
+
+async def test_roles_that_choose_each_other_come_to_rest(own):
+    """Each took the rules of the other in the order in which that had them, at the same time, for ever."""
+    both = {"to": "both"}
+    await own.cluster.create(CLUSTER_ROLES, role("a", "get", "list", gathers=both, labels=both))
+    await own.cluster.create(CLUSTER_ROLES, role("z", "list", "get", gathers=both, labels=both))
+    async with own.controlled():
+        for name in ("a", "z"):
+            assert sorted(await verbs(own, name)) == ["get", "list"]
+        await own.cluster.create(CLUSTER_ROLES, role("m", "watch", labels=both))
+        for name in ("a", "z"):
+            assert sorted(await verbs(own, name)) == ["get", "list", "watch"]

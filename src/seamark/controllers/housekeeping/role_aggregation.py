@@ -9,7 +9,7 @@ import msgspec
 
 from seamark import errors
 from seamark.access.cluster import Cluster, Receipt
-from seamark.kinds.rbac.aggregation import gathered
+from seamark.kinds.rbac.aggregation import chosen, gathered, same_rules
 from seamark.kinds.resource import CLUSTER_ROLES
 from seamark.rules.objects.metadata import ObjectView, View
 from seamark.runtime.controller import Controller
@@ -60,7 +60,27 @@ class RoleAggregation(Controller):
         rules = gathered(role.name, role.aggregation_rule.cluster_role_selectors, self._roles.objects())
         if rules == list(role.rules):
             return
+        if same_rules(rules, role.rules) and self._goes_round(role):
+            return
         try:
             await self._cluster.patch(CLUSTER_ROLES, role.name, {"rules": rules or None}, as_=Receipt)
         except errors.NotFound:
             return  # it is gone, so there is nothing to do
+
+    def _goes_round(self, role: ClusterRole) -> bool:
+        """Whether roles that it chooses choose it, maybe through others: then each changes the order of the others'.
+
+        They would be written for ever.
+        """
+        roles = list(self._roles.objects())
+        seen: dict[str, None] = {}
+        ahead = [role]
+        while ahead:
+            each = ahead.pop()
+            if each.aggregation_rule is not None and each.name not in seen:
+                seen[each.name] = None
+                found = list(chosen(each.name, each.aggregation_rule.cluster_role_selectors, roles))
+                if any(next_.name == role.name for next_ in found):
+                    return True
+                ahead += found
+        return False

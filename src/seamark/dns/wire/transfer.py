@@ -76,7 +76,7 @@ class ZoneTransfers:
             for kind in (Type.CNAME, Type.A, Type.AAAA):
                 yield Question.about(name, kind)
         found = self._zone.services[namespace, service]
-        ports = {port_of(port)[:2] for port in found.spec.ports} | {p[:2] for _, _, ports in endpoints for p in ports}
+        ports = {port_of(port)[:2] for port in found.spec.ports} | {port[:2] for port in endpoints.ports()}
         for port, protocol in sorted(ports):
             if port:
                 labels = (f"_{port}".encode(), f"_{protocol}".encode())

@@ -5,7 +5,7 @@ Each fact that is read is added to ``depends``, also if nothing was found, becau
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -26,10 +26,13 @@ from seamark.dns.zone.names import (
     parse_address,
 )
 from seamark.dns.zone.records import Spelled, spell, spellable
-from seamark.dns.zone.state import NO_PORT, ClusterZone, Fact, Port, port_of
+from seamark.dns.zone.state import NO_PORT, ClusterZone, Fact, Listed, Port, port_of
 
 Target = tuple[str, int, str]  # host, port, and the label of the endpoint (empty: the Service itself)
 Depends = set[Fact]
+
+# Ports of endpoints that are looked at beyond one of each: more than the records that the largest reply can hold.
+_MOST_PORTS = 4096
 
 
 class Found(msgspec.Struct, frozen=True, gc=False):
@@ -177,7 +180,7 @@ class Lookup:
         else:
             depends.add(("endpoints", name.namespace, name.service))
             places = iter(endpoints)
-        targets = [(host, port[2], label) for label, host, ports in places for port in ports if _matches(port, name)]
+        targets = _targets(places, name)
         if targets:
             return Found(True, f"{called} has ready endpoints", targets)
         if name.endpoint:
@@ -185,6 +188,20 @@ class Lookup:
         if endpoints.slices:
             return Found(False, f"{called} has no endpoint with a port {_port_name(name)}")
         return Found(False, f"{called} is headless and has no ready endpoints")
+
+
+def _targets(places: Iterable[tuple[str, str, Listed]], name: ServiceName) -> list[Target]:
+    """The endpoints with each of their ports that are asked for; of very many ports, some, but of every endpoint."""
+    found: list[Target] = []
+    room = _MOST_PORTS
+    for label, host, listed in places:
+        before = len(found)
+        for ports in listed:
+            matching = ports.matching(name.port, name.protocol)
+            own = len(found) == before
+            found += [(host, port[2], label) for port in matching[: room + own]]
+            room -= min(room, max(len(matching) - own, 0))
+    return found
 
 
 def spelled_service(namespace: str, service: str, label: str, zone: Spelled) -> Spelled:

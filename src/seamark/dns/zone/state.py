@@ -7,7 +7,7 @@ depends on the object that changed (one EndpointSlice), not on the size of the S
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -40,8 +40,41 @@ AnyPort = ServicePort | SlicePort | EndpointPort
 NO_PORT: Port = ("", "", -1)  # stands for the missing ports of endpoints, which then have no SRV records
 _LONGEST_LABEL = 63
 
+# How often an address of one slice counts that is listed again and again.  Weights are parts of 100, and 1 at least, so
+# more make no difference.
+_MOST_TIMES = 100
+
 # Phases in which a Pod's address may belong to another Pod already, as in CoreDNS.
 _GONE = (*FINISHED_PHASES, "Unknown")
+
+
+class Ports:
+    """The ports of a slice, shared by its endpoints: both may be thousands, and their product millions."""
+
+    __slots__ = ("_by_name", "all")
+
+    def __init__(self, ports: Iterable[AnyPort] | None) -> None:
+        self.all: tuple[Port, ...] = tuple(port_of(port) for port in ports) if ports else (NO_PORT,)
+        self._by_name: dict[str, list[Port]] | None = None  # made when a name is first asked for
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Ports) and self.all == other.all
+
+    __hash__ = object.__hash__
+
+    def matching(self, name: str, protocol: str) -> Sequence[Port]:
+        """Those with this name and protocol, both in lower case; empty for any."""
+        if not name and not protocol:
+            return self.all
+        if self._by_name is None:
+            self._by_name = {}
+            for port in self.all:
+                self._by_name.setdefault(port[0], []).append(port)
+        called = self._by_name.get(name, ()) if name else self.all
+        return [port for port in called if protocol in ("", port[1])]
+
+
+Listed = tuple[Ports, ...]  # the ports of an endpoint, once for each time that it is listed
 
 
 class ServiceEndpoints:
@@ -50,18 +83,23 @@ class ServiceEndpoints:
     __slots__ = ("by_label", "slices")
 
     def __init__(self) -> None:
-        self.slices: dict[str, Mapping[Place, tuple[Port, ...]]] = {}
-        self.by_label: dict[str, dict[tuple[str, str], tuple[Port, ...]]] = {}  # label → (slice, host) → ports
+        self.slices: dict[str, Mapping[Place, Listed]] = {}
+        self.by_label: dict[str, dict[tuple[str, str], Listed]] = {}  # label → (slice, host) → ports
 
-    def __iter__(self) -> Iterator[tuple[str, str, tuple[Port, ...]]]:
+    def __iter__(self) -> Iterator[tuple[str, str, Listed]]:
         """Label, host and ports of each endpoint."""
         for places in self.slices.values():
             for (label, host), ports in places.items():
                 yield label, host, ports
 
-    def labelled(self, label: str) -> Iterator[tuple[str, str, tuple[Port, ...]]]:
+    def labelled(self, label: str) -> Iterator[tuple[str, str, Listed]]:
         for (_, host), ports in self.by_label.get(label, {}).items():
             yield label, host, ports
+
+    def ports(self) -> Iterator[Port]:
+        """The ports of all endpoints, those of a slice once."""
+        for ports in dict.fromkeys(ports for _, _, listed in self for ports in listed):
+            yield from ports.all
 
 
 NO_ENDPOINTS = ServiceEndpoints()
@@ -162,8 +200,8 @@ class ClusterZone:
     # --- endpoints ---------------------------------------------------------------------------------
 
     def put_slice(self, slice: EndpointSlice) -> Touched:
-        ports = _ports(slice.ports)
-        places: dict[Place, tuple[Port, ...]] = {}
+        ports = self._known_ports(slice, Ports(slice.ports))
+        places: dict[Place, Listed] = {}
         for endpoint in slice.endpoints or ():
             if endpoint.ready:
                 target = endpoint.target_ref.name if endpoint.target_ref else ""
@@ -171,21 +209,30 @@ class ClusterZone:
                     place = (self._label(endpoint.hostname or "", target, host), host)
                     # An address listed twice gets its ports twice, which halves the weight of its SRV records, as in
                     # CoreDNS.
-                    places[place] = places.get(place, ()) + ports
+                    listed = places.get(place, ())
+                    if len(listed) < _MOST_TIMES:
+                        places[place] = (*listed, ports)
         return self._replace_slice(slice.metadata.namespace, slice.metadata.name, slice.service_name, places)
+
+    def _known_ports(self, slice: EndpointSlice, ports: Ports) -> Ports:
+        """The ports that the slice had before, if they are the same: they are not compared for each endpoint then."""
+        places = self.endpoints(slice.metadata.namespace, slice.service_name).slices.get(slice.metadata.name, {})
+        before = next(iter(places.values()), (ports,))[0]
+        return before if before == ports else ports
 
     def remove_slice(self, namespace: str, name: str) -> Touched:
         return self._replace_slice(namespace, name, "", {})
 
     def put_endpoints(self, endpoints: Endpoints) -> Touched:
-        places: dict[Place, tuple[Port, ...]] = {}
+        listed: dict[Place, list[Ports]] = {}
         for subset in endpoints.subsets or ():
-            ports = _ports(subset.ports)
+            ports = Ports(subset.ports)
             for address in subset.addresses or ():
                 target = address.target_ref.name if address.target_ref else ""
                 place = (self._label(address.hostname, target, address.ip), address.ip)
-                places[place] = places.get(place, ()) + ports
+                listed.setdefault(place, []).append(ports)
         name = endpoints.metadata.name
+        places = {place: tuple(ports) for place, ports in listed.items()}
         return self._replace_slice(endpoints.metadata.namespace, name, name, places)
 
     def remove_endpoints(self, namespace: str, name: str) -> Touched:
@@ -198,9 +245,7 @@ class ClusterZone:
             return target.lower()
         return dashed(host.lower())
 
-    def _replace_slice(
-        self, namespace: str, name: str, service: str, places: Mapping[Place, tuple[Port, ...]]
-    ) -> Touched:
+    def _replace_slice(self, namespace: str, name: str, service: str, places: Mapping[Place, Listed]) -> Touched:
         """Replace a slice's places; an empty ``service`` removes the slice."""
         touched: Touched = set()
         slice_key = (namespace, name)
@@ -212,9 +257,7 @@ class ClusterZone:
             touched |= self._swap_places(namespace, service, name, places)
         return self._changed(touched)
 
-    def _swap_places(
-        self, namespace: str, service: str, slice: str, after: Mapping[Place, tuple[Port, ...]]
-    ) -> Touched:
+    def _swap_places(self, namespace: str, service: str, slice: str, after: Mapping[Place, Listed]) -> Touched:
         of_service = self._endpoints.get((namespace, service))
         if of_service is None:
             of_service = self._endpoints[namespace, service] = ServiceEndpoints()
@@ -310,12 +353,6 @@ def _cluster_addresses(service: Service | None) -> set[bytes]:
     if service is None:
         return set()
     return {packed for text in service.addresses if (packed := parse_address(text)) is not None}
-
-
-def _ports(ports: Iterable[AnyPort] | None) -> tuple[Port, ...]:
-    if not ports:
-        return (NO_PORT,)
-    return tuple(port_of(port) for port in ports)
 
 
 def port_of(port: AnyPort) -> Port:

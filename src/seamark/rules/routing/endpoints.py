@@ -37,24 +37,33 @@ def left_alone(slice: EndpointSlice) -> Unusable | None:
     return Unusable.OTHER_PROXY if PROXY_NAME_LABEL in slice.metadata.labels else None
 
 
-def backends_of(port: ServicePort, family: Family, slices: Iterable[EndpointSlice], node: str) -> tuple[Backend, ...]:
-    """Every endpoint of this port in these slices, once, ordered; ``node`` is where this is decided.
+class ListedPorts:
+    """The slices of a Service in one family, by the ports that they list: a Service may have as many as a slice."""
 
-    Slices count in the order of their names.  An endpoint that is listed twice counts as listed last, but one that
-    terminates never replaces another: it may have moved to a new slice while the old one still lists it.
-    """
-    found: dict[tuple[str, int], Backend] = {}
-    for slice in sorted(slices, key=lambda each: each.metadata.name):
-        if slice.family != family:
-            continue
-        for number in _numbers(slice, port):
+    def __init__(self, slices: Iterable[EndpointSlice], family: Family) -> None:
+        self._listed: dict[tuple[str, str], list[tuple[EndpointSlice, int]]] = {}
+        for slice in sorted(slices, key=lambda each: each.metadata.name):
+            if slice.family == family:
+                for each in slice.ports or ():
+                    if each.port:
+                        named = (each.name or "", each.protocol or "TCP")
+                        self._listed.setdefault(named, []).append((slice, each.port))
+
+    def backends_of(self, port: ServicePort, node: str) -> tuple[Backend, ...]:
+        """Every endpoint of this port in these slices, once, ordered; ``node`` is where this is decided.
+
+        Slices count in the order of their names.  An endpoint that is listed twice counts as listed last, but one that
+        terminates never replaces another: it may have moved to a new slice while the old one still lists it.
+        """
+        found: dict[tuple[str, int], Backend] = {}
+        for slice, number in self._listed.get((port.name, port.protocol), ()):
             for endpoint in slice.endpoints or ():
                 if not endpoint.addresses:
                     continue
                 key = (canonical(endpoint.addresses[0]), number)
                 if key not in found or not endpoint.terminating:
                     found[key] = _backend(*key, endpoint, node)
-    return tuple(found[key] for key in sorted(found))
+        return tuple(found[key] for key in sorted(found))
 
 
 def _numbers(slice: EndpointSlice, port: ServicePort) -> list[int]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from itertools import islice
+from typing import NamedTuple
 
 import msgspec
 
@@ -15,6 +17,10 @@ from seamark.rules.routing.model import Frontend, Ignored, Kind
 
 FAMILIES: tuple[Family, ...] = ("IPv4", "IPv6")
 _RANK = {kind: position for position, kind in enumerate(Kind)}
+
+# Addresses with ports that one Service can have in a family, beside its cluster IPs.  A short object can ask for
+# a hundred million.
+MOST_FRONTENDS = 10_000
 
 Place = tuple[Family, str, str, int]  # family, address, protocol and port: only one Service can have it
 
@@ -38,17 +44,33 @@ def families_of(service: Service) -> tuple[Family, ...]:
     return tuple(each for each in FAMILIES if each in held)
 
 
-def frontends_of(service: Service, port: ServicePort, which: Family) -> tuple[Frontend, ...]:
-    """Where clients reach this port in this family; an address listed in two ways counts as the first of them."""
+class Addresses(NamedTuple):
+    """The addresses of a Service, and how many more it asks for than are served."""
+
+    kinds: Mapping[str, Kind]
+    left_out: int
+
+
+def addresses_of(service: Service, which: Family) -> Addresses:
+    """Its addresses in this family; one that is listed in two ways counts as the first of them."""
     spec = service.spec
     found = dict.fromkeys(_of_family(service.addresses, which), Kind.CLUSTER_IP)
+    most = len(found) + MOST_FRONTENDS // max(1, len(spec.ports))
     if spec.type == LOAD_BALANCER:
         served = (each.ip for each in service.status.load_balancer.ingress if each.ip and each.ip_mode != "Proxy")
         for address in _of_family(served, which):
             found.setdefault(address, Kind.LOAD_BALANCER)
     for address in _of_family(spec.external_ips, which):
         found.setdefault(address, Kind.EXTERNAL_IP)
-    frontends = [Frontend(kind, address, port.protocol, port.port) for address, kind in found.items()]
+    if len(found) <= most:
+        return Addresses(found, 0)
+    return Addresses(dict(islice(found.items(), most)), len(found) - most)
+
+
+def frontends_of(service: Service, port: ServicePort, addresses: Addresses) -> tuple[Frontend, ...]:
+    """Where clients reach this port in the family of these addresses of the Service."""
+    spec = service.spec
+    frontends = [Frontend(kind, address, port.protocol, port.port) for address, kind in addresses.kinds.items()]
     if port.node_port and spec.type in (NODE_PORT, LOAD_BALANCER):
         frontends.append(Frontend(Kind.NODE_PORT, "", port.protocol, port.node_port))
     return tuple(frontends)
@@ -109,8 +131,9 @@ class PlaceClaims:
         if ignored(service) is None:
             created = service.metadata.creation_timestamp or ""
             for which in families_of(service):
+                addresses = addresses_of(service, which)
                 for port in service.spec.ports:
-                    for frontend in frontends_of(service, port, which):
+                    for frontend in frontends_of(service, port, addresses):
                         wanted.setdefault(place_of(frontend, which), PlaceClaim(_RANK[frontend.kind], created, key))
         before = self._places.get(key, ())
         after = tuple(wanted.items())

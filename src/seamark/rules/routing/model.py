@@ -133,3 +133,4 @@ class ServiceRoutes(msgspec.Struct, frozen=True, gc=False):
     addresses: tuple[str, ...] = ()  # its cluster IPs: their other ports refuse
     health_checks: tuple[HealthCheck, ...] = ()
     ignored: Ignored | None = None
+    left_out: int = 0  # addresses with ports that are too many to be served

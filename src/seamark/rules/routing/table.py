@@ -11,11 +11,12 @@ from seamark.kinds.values.addresses import Family
 from seamark.rules.objects.endpointslice import EndpointSlice
 from seamark.rules.objects.pod import Pod
 from seamark.rules.objects.service import Service
-from seamark.rules.routing.endpoints import backends_of, left_alone
+from seamark.rules.routing.endpoints import ListedPorts, left_alone
 from seamark.rules.routing.frontends import (
     FAMILIES,
     Place,
     PlaceClaims,
+    addresses_of,
     affinity_seconds,
     families_of,
     frontends_of,
@@ -27,6 +28,9 @@ from seamark.rules.routing.host_ports import HOST_PORTS, asks, routes_of
 from seamark.rules.routing.model import Backend, Frontend, HealthCheck, Policy, Route, ServiceRoutes, Shadowed
 from seamark.rules.routing.selection import for_cluster, for_node
 from seamark.rules.routing.surroundings import Surroundings, within
+
+# Endpoints of one Service, counted for each of its ports; ports beyond them have no route.
+MOST_BACKENDS = 200_000
 
 Touched = set[str]  # the Services (namespace/name) whose routes may have changed
 
@@ -152,13 +156,18 @@ class RouteTable:
         checked = spec.type == LOAD_BALANCER and spec.external_traffic_policy == "Local" and spec.health_check_node_port
         routes: list[Route] = []
         checks: list[HealthCheck] = []
+        left_out = 0
+        room = MOST_BACKENDS
         for family in families_of(service):
             ranges = self._allowed(service, family)
+            addresses = addresses_of(service, family)
+            left_out += addresses.left_out * len(spec.ports)
+            listed = ListedPorts(slices, family)
             healthy: set[str] = set()
             for port in spec.ports:
                 won: list[Frontend] = []
                 lost: list[Shadowed] = []
-                for frontend in frontends_of(service, port, family):
+                for frontend in frontends_of(service, port, addresses):
                     winner = self._claims.winner(place_of(frontend, family))
                     if winner == key:
                         won.append(frontend)
@@ -166,7 +175,11 @@ class RouteTable:
                         lost.append(Shadowed(frontend, winner))
                 if not checked and not any(map(self._served, won)):
                     continue
-                backends = backends_of(port, family, slices, node.name)
+                if room <= 0:
+                    left_out += len(won)
+                    continue
+                backends = listed.backends_of(port, node.name)
+                room -= len(backends)
                 if checked:
                     healthy |= _local_and_ready(backends)
                 routes.append(
@@ -187,7 +200,7 @@ class RouteTable:
                 )
             if checked:
                 checks.append(HealthCheck(spec.health_check_node_port, family, len(healthy)))
-        return ServiceRoutes(key, tuple(routes), service.cluster_addresses, tuple(checks))
+        return ServiceRoutes(key, tuple(routes), service.cluster_addresses, tuple(checks), left_out=left_out)
 
     def _routes_of_pods(self) -> ServiceRoutes | None:
         """Host ports that no Service has; of two Pods with the same, the first has it."""

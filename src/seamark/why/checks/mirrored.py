@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from seamark.kinds.wellknown import LEADER_ANNOTATION, MIRRORED_ADDRESSES, SERVICE_NAME_LABEL, SKIP_MIRROR_LABEL
+from seamark.kinds.wellknown import (
+    LEADER_ANNOTATION,
+    MIRRORED_ADDRESSES,
+    MIRRORED_BYTES,
+    SERVICE_NAME_LABEL,
+    SKIP_MIRROR_LABEL,
+)
 from seamark.rules import mirroring
 from seamark.rules.mirroring import Obstacle
 from seamark.rules.slices import objects as slice_objects
@@ -238,8 +244,9 @@ def _left_out(case: Case) -> Iterator[Finding]:
         yield Finding(
             Code.ENDPOINTS_TOO_MANY_TO_MIRROR,
             Severity.WARNING,
-            f"Its Endpoints have {count:,} addresses, more than the {MIRRORED_ADDRESSES:,} of one subset that are"
-            f" mirrored to EndpointSlices, so {skipped:,} get no traffic.",
+            f"Its Endpoints have {count:,} addresses, more than are mirrored to EndpointSlices"
+            f" ({MIRRORED_ADDRESSES:,} of one subset, and {MIRRORED_BYTES >> 20} MiB in all), so {skipped:,} get no"
+            " traffic.",
             Fix("Write EndpointSlices instead of Endpoints: any number of them, up to 1,000 addresses each."),
             evidence.each(filter(None, [case.endpoints]), "subsets[0].addresses#", "subsets#"),
         )

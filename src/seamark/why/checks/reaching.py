@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 
 from seamark.kinds.wellknown import HEADLESS_LABEL, PROXY_NAME_LABEL
-from seamark.rules.routing.frontends import families_of, frontends_of, ignored, place_of
+from seamark.rules.routing.frontends import addresses_of, families_of, frontends_of, ignored, place_of
 from seamark.rules.routing.model import HEALTH_CHECK_NOT_SERVED, NOT_SERVED, Ignored, Kind
 from seamark.why import evidence
 from seamark.why.case import Case
@@ -66,8 +66,9 @@ def _taken(case: Case) -> Iterator[Finding]:
         return
     key = case.service.metadata.key
     for family in families_of(case.service):
+        addresses = addresses_of(case.service, family)
         for port in case.service.spec.ports:
-            for frontend in frontends_of(case.service, port, family):
+            for frontend in frontends_of(case.service, port, addresses):
                 winner = case.world.claims.winner(place_of(frontend, family))
                 if winner == key or frontend.kind is Kind.CLUSTER_IP:
                     continue  # two Services with one cluster IP have a finding of their own
