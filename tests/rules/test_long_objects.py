@@ -6,9 +6,9 @@ loop for minutes, and take all memory.
 
 import msgspec
 import pytest
+from effort import FEW, LINEAR, MANY, grows
 from worlds import node, pod, service
 
-from effort import FEW, LINEAR, MANY, grows
 from seamark.kinds.wellknown import MIRRORED_ADDRESSES, MIRRORED_BYTES
 from seamark.rules import mirroring, subsets
 from seamark.rules.endpoints import EndpointsState, same_subsets

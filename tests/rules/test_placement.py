@@ -2,10 +2,10 @@
 
 import msgspec
 import pytest
+from effort import LINEAR, grows
 from hypothesis import given
 from hypothesis import strategies as st
 
-from effort import LINEAR, grows
 from seamark.rules import placement
 from seamark.rules.objects.node import Node, Taint
 from seamark.rules.objects.pod import PodSpec, Toleration

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 from asking import ask, put, texts, zone_of
+from effort import LINEAR, grows
 from watched_cluster import endpoint, service, slice_of
 
-from effort import LINEAR, grows
 from seamark.dns.zone.state import Ports
 
 HEADLESS = service("hl", "None")

@@ -1,9 +1,9 @@
 """Services and slices as long as the API takes them: ports, addresses and endpoints are not multiplied without end."""
 
 import pytest
+from effort import LINEAR, grows
 from route_worlds import endpoint, routes, service, slice, table
 
-from effort import LINEAR, grows
 from seamark.rules.routing import frontends
 from seamark.rules.routing import table as route_table
 from seamark.rules.routing.model import Kind
