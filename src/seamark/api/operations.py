@@ -8,6 +8,7 @@ these functions.  Each makes a target, a caller, options and documents from its 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -399,7 +400,9 @@ class Operations:
             repeated[:] = drop_repeated_owners(meta, patched=True)
             return new
 
-        said = None if mistakes else report(kind, part, type, document, caller, warnings, repeated)
+        said = None
+        if kind.has_twins and part.name == "status" and not mistakes:
+            said = partial(report, kind, type, document, caller, warnings, repeated)
         changed = await self._changes.change(target, part, make, caller, said=said)
         written = await self._answered(kind, changed, () if view is not None else warnings + repeated, caller)
         return written if view is None else _through(view, kind, written.entry, warnings)

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from served import Served, served
 
 from seamark.api.admission import PLUGINS
-from seamark.api.write import repeats
-from seamark.api.write.repeats import MOST, Repeats
+from seamark.api.write import change, repeats
+from seamark.api.write.repeats import MOST, PATIENCE, SELDOM, Repeats
 from seamark.kinds.pod.pod import PodKind
 from seamark.kinds.pod.status import own_texts
 
@@ -241,6 +241,27 @@ async def test_so_many_are_kept(api: Served, monkeypatch: pytest.MonkeyPatch) ->
         await bound(api, f"web-{n}")
         await report(api, f"web-{n}", status(1, message=f"{n}"))
     assert len(kept[0]) == MOST
+
+
+async def test_where_none_are_alike_few_are_looked_at(api: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[bytes] = []
+
+    def noting(said: repeats.Report, entry: Any) -> Any:
+        looked.append(said.words)
+        return repeats.occasion(said, entry)
+
+    monkeypatch.setattr(change, "occasion", noting)
+    await bound(api, "web-0")
+    for n in range(PATIENCE + 2 * SELDOM):
+        await report(api, "web-0", {"message": f"{n}"})
+    assert len(looked) == PATIENCE + 2
+    for n in range(1, 3 * SELDOM):
+        await bound(api, f"web-{n}")
+        await report(api, f"web-{n}", status(n))
+    looked.clear()
+    await bound(api, "last")
+    await report(api, "last", status(200))
+    assert looked, "one was like another meanwhile"
 
 
 def test_own_texts() -> None:

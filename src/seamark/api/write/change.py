@@ -44,14 +44,14 @@ class Changes:
         *,
         tracked: bool = False,
         expected: str = "",
-        said: Report | None = None,
+        said: Callable[[], Report | None] | None = None,
     ) -> Written:
         """Replace an object by what ``make`` returns for the current one; try again if another write came first.
 
         ``make`` may not edit its argument.  If its result names a resourceVersion, that must be the current one;
         ``expected`` is that version if the caller knows it beforehand.
         ``tracked`` says that the result's managedFields are already right (server-side apply sets them itself).
-        ``said`` is the patch by which ``make`` changes the object, if it can be like others.
+        ``said`` returns the patch by which ``make`` changes the object, if it can be like others.
         """
         kind, path = target.kind, target.path
         async with self._turns.take(kind.resource.plural, path) as turn:
@@ -78,11 +78,12 @@ class Changes:
         turn: Turn,
         *,
         tracked: bool,
-        said: Report | None,
+        said: Callable[[], Report | None] | None,
     ) -> Written:
         repeat = None
-        if said is not None and self._admission.idle(kind, "UPDATE", part.name):
-            repeat = occasion(said, entry)
+        if said is not None and self._repeats.promising() and self._admission.idle(kind, "UPDATE", part.name):
+            report = said()
+            repeat = occasion(report, entry) if report is not None else None
         if repeat is not None and (value := self._repeats.find(repeat)) is not None:
             return Written(await self._commit(kind, entry, value, []))
         large = caller.patience is not None or len(entry.tail) >= LARGE_STORED

@@ -27,11 +27,13 @@ from seamark.api.fields.patch import PatchType
 from seamark.api.state.entries import Entry
 from seamark.errors import Object
 from seamark.kinds.kind import Kind
-from seamark.kinds.subresource import Part, Status
 
 MOST = 64
 LONGEST_PATCH = 16 << 10  # bytes
 LONGEST_OBJECT = 32 << 10
+# After so many patches in a row that were like none before, only one in so many is looked at.
+PATIENCE = 256
+SELDOM = 16
 
 _PARTS = frozenset(("metadata", "status"))
 _IDENTITY = frozenset(("uid", "resourceVersion"))
@@ -85,13 +87,11 @@ class Result(NamedTuple):
         return msgspec.json.encode({name: parts[name] for name in self.order})
 
 
-def report(
-    kind: Kind, part: Part, type: PatchType, document: Any, caller: Caller, *warnings: list[str]
-) -> Report | None:
+def report(kind: Kind, type: PatchType, document: Any, caller: Caller, *warnings: list[str]) -> Report | None:
     """A patch as far as it can be like others; None if it cannot."""
-    if not (kind.has_twins and isinstance(part, Status)) or caller.dry_run or caller.patience is not None:
+    if type not in ("merge", "strategic") or caller.dry_run or caller.patience is not None:
         return None
-    if type not in ("merge", "strategic") or not isinstance(document, dict) or not document.keys() <= _PARTS:
+    if not isinstance(document, dict) or not document.keys() <= _PARTS:
         return None
     meta, status = document.get("metadata", {}), document.get("status")
     if not isinstance(meta, dict) or not isinstance(status, dict) or not meta.keys() <= _IDENTITY:
@@ -137,12 +137,19 @@ class Repeats:
 
     def __init__(self) -> None:
         self._kept: dict[tuple[Any, ...], Result | None] = {}  # the latest last; None for a patch that came once
+        self._in_vain = 0  # patches since the last that was like one before
+
+    def promising(self) -> bool:
+        """Whether to look at the next patch: where no two are alike, that would make each a fifth dearer."""
+        self._in_vain += 1
+        return self._in_vain <= PATIENCE or self._in_vain % SELDOM == 0
 
     def find(self, occasion: Occasion) -> bytes | None:
         """The object as it will be stored; None if that has to be worked out."""
         result = self._kept.get(occasion.likeness)
         if result is None:
             return None
+        self._in_vain = 0
         self._kept[occasion.likeness] = self._kept.pop(occasion.likeness)
         return result.value(occasion)
 
