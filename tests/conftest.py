@@ -21,6 +21,7 @@ import etcd_server
 # No time limits in tests: a slow machine is not a bug, and generating examples on one is slow too.
 hypothesis.settings.register_profile(
     "seamark",
+    max_examples=50,  # of each property, in each run: others each time; half as many as usual, as there are 160 of them
     deadline=None,
     derandomize="CI" in os.environ,  # as hypothesis' own profile for CI: a change is judged by the same examples
     suppress_health_check=[hypothesis.HealthCheck.too_slow],
