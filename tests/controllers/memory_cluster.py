@@ -4,7 +4,6 @@ It defaults only what the controllers depend on and validates nothing; the real 
 """
 
 import asyncio
-import copy
 
 import msgspec
 from merge_patch import merged
@@ -33,7 +32,7 @@ class MemoryCluster:
 
     def objects(self, resource, namespace=""):
         return [
-            copy.deepcopy(obj)
+            msgspec.to_builtins(obj)
             for (kind, ns, _), obj in self._objects.items()
             if kind == resource.kind and namespace in ("", ns)
         ]
@@ -43,7 +42,7 @@ class MemoryCluster:
         return [write for write in self.writes if write[1] in (kinds or ("Endpoints", "EndpointSlice"))]
 
     async def get(self, resource, name, *, namespace="", subresource="", as_=dict):
-        return msgspec.convert(copy.deepcopy(self._find(resource, namespace, name)), as_)
+        return msgspec.convert(msgspec.to_builtins(self._find(resource, namespace, name)), as_)
 
     async def list(self, resource, *, namespace="", labels="", fields="", as_=dict):
         await asyncio.sleep(0)
@@ -61,7 +60,7 @@ class MemoryCluster:
             for version, type_, kind, obj in [entry for entry in self._log if entry[0] > at]:
                 at = version
                 if kind == resource.kind and namespace in ("", obj["metadata"].get("namespace", "")):
-                    yield Change(type_, msgspec.convert(copy.deepcopy(obj), as_), str(version))
+                    yield Change(type_, msgspec.convert(msgspec.to_builtins(obj), as_), str(version))
             await news.wait()
 
     def cut_watches(self, *, compact=False):
@@ -75,7 +74,7 @@ class MemoryCluster:
     # --- writing -----------------------------------------------------------------------------------
 
     async def create(self, resource, object, *, namespace="", name="", subresource="", as_=dict):
-        obj = msgspec.to_builtins(object) if not isinstance(object, dict) else copy.deepcopy(object)
+        obj = msgspec.to_builtins(object)
         meta = obj.setdefault("metadata", {})
         namespace = namespace or meta.get("namespace", "")
         if namespace in self.terminating:
@@ -95,10 +94,10 @@ class MemoryCluster:
         self._default(resource, obj)
         self._put("ADDED", key, obj)
         self.writes.append(("create", resource.kind, meta["name"]))
-        return msgspec.convert(copy.deepcopy(obj), as_)
+        return msgspec.convert(msgspec.to_builtins(obj), as_)
 
     async def update(self, resource, object, *, namespace="", subresource="", as_=dict):
-        obj = msgspec.to_builtins(object) if not isinstance(object, dict) else copy.deepcopy(object)
+        obj = msgspec.to_builtins(object)
         meta = obj["metadata"]
         old = self._find(resource, namespace or meta.get("namespace", ""), meta["name"])
         before = old["metadata"]
@@ -110,11 +109,11 @@ class MemoryCluster:
         self._default(resource, obj)
         self.writes.append(("update", resource.kind, meta["name"]))
         if obj == old:
-            return msgspec.convert(copy.deepcopy(old), as_)
+            return msgspec.convert(msgspec.to_builtins(old), as_)
         if resource is ENDPOINT_SLICES and _content(obj) != _content(old):
             meta["generation"] = before["generation"] + 1
         self._put("MODIFIED", (resource.kind, before.get("namespace", ""), meta["name"]), obj)
-        return msgspec.convert(copy.deepcopy(obj), as_)
+        return msgspec.convert(msgspec.to_builtins(obj), as_)
 
     async def patch(self, resource, name, patch, *, namespace="", type="merge", subresource="", as_=dict, **more):
         assert type in ("merge", "strategic")  # the same thing where there are no lists
@@ -129,7 +128,7 @@ class MemoryCluster:
         key = (resource.kind, meta.get("namespace", ""), name)
         self.writes.append(("delete", resource.kind, name))
         if resource is PODS and grace_seconds != 0:
-            obj = copy.deepcopy(obj)
+            obj = msgspec.to_builtins(obj)
             obj["metadata"]["deletionTimestamp"] = self.now
             self._put("MODIFIED", key, obj)
             return
@@ -137,7 +136,7 @@ class MemoryCluster:
 
     async def going(self, resource, name, *, namespace=""):
         """Somebody deletes it, and a finalizer keeps it for now."""
-        obj = copy.deepcopy(self._find(resource, namespace, name))
+        obj = msgspec.to_builtins(self._find(resource, namespace, name))
         obj["metadata"]["deletionTimestamp"] = self.now
         obj["metadata"]["generation"] += 1
         self._put("MODIFIED", (resource.kind, namespace, name), obj)
@@ -163,7 +162,7 @@ class MemoryCluster:
         self._record(type_, key[0], obj)
 
     def _remove(self, key):
-        obj = copy.deepcopy(self._objects.pop(key))
+        obj = msgspec.to_builtins(self._objects.pop(key))
         self.version += 1
         obj["metadata"]["resourceVersion"] = str(self.version)
         self._record("DELETED", key[0], obj)
@@ -173,7 +172,7 @@ class MemoryCluster:
                 self._remove(owned)
 
     def _record(self, type_, kind, obj):
-        self._log.append((self.version, type_, kind, copy.deepcopy(obj)))
+        self._log.append((self.version, type_, kind, msgspec.to_builtins(obj)))
         self._wake()
 
     def _wake(self):

@@ -6,6 +6,8 @@ A part that calls what its role does not say is refused as in a real cluster.  G
 
 from __future__ import annotations
 
+import functools
+
 from seamark.api.authorization import Attributes, Decision, User
 from seamark.api.rbac import components, roles
 from seamark.api.rbac.policy import Binding, Policy, Subject
@@ -13,7 +15,9 @@ from seamark.api.rbac.rules import Rule
 from seamark.errors import Object
 
 
+@functools.cache
 def _policy() -> Policy:
+    """The same for every test: what follows from tables is only read."""
     policy = Policy()
     for role in roles.cluster_roles() + components.cluster_roles():
         policy.put_role(("", role["metadata"]["name"]), tuple(map(Rule.of, role["rules"] or ())))

@@ -75,7 +75,7 @@ def _told(reply: bytes | None) -> list[str]:
     return sorted(dns.message.from_wire(reply, one_rr_per_rrset=True).to_text().splitlines())
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @example(
     [
         (False, slice_of("a", name="s2")),
@@ -112,7 +112,7 @@ def test_kept_answers_are_those_of_a_fresh_start(
         assert _told(respond(responder, packet)) == _told(respond(anew, packet))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(_changes)
 def test_nothing_is_left_of_what_is_gone(changes: list[tuple[bool, dict[str, Any]]]) -> None:
     zone = ClusterZone(clock=VirtualClock(1000.0))

@@ -97,7 +97,7 @@ async def all_is_well(world):
             assert len([p for p in await world.all(PODS) if p["spec"].get("nodeName") == node]) > 5
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(EVENTS, max_size=14), st.sampled_from([0.0, 0.3]), st.integers(0, 999))
 async def test_any_sequence_of_events_ends_well(events, faults, seed):
     faulty = {"faults": faults, "seed": seed}

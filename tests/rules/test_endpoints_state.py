@@ -34,7 +34,7 @@ def capacity(request, monkeypatch):
 
 
 @given(services(), st.lists(st.one_of(pods(), st.integers(0, 11), st.just("write")), max_size=25), st.data())
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_the_state_equals_the_plan_after_any_sequence(capacity, web, sequence, data):
     state, everything, current = EndpointsState(web), {}, None
     for number, step in enumerate(sequence):

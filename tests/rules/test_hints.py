@@ -124,7 +124,7 @@ def test_overload():
     st.dictionaries(st.sampled_from("abcd"), st.integers(1, 16), min_size=2),
     st.lists(st.lists(st.tuples(st.sampled_from("abcd"), st.booleans()), max_size=12), min_size=1, max_size=3),
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_no_zone_is_overloaded_and_every_ready_endpoint_has_one_zone(cpus, drawn):
     shares = {zone: amount / sum(cpus.values()) for zone, amount in cpus.items()}
     slices = [[endpoint(zone, ready=ready) for zone, ready in each] for each in drawn]

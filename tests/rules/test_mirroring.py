@@ -179,7 +179,7 @@ subsets = st.builds(
 
 
 @given(st.lists(st.lists(subsets, max_size=3), min_size=1, max_size=4))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_whatever_came_before_the_mirror_is_complete(history):
     slices = Slices()
     for number, written in enumerate(history):

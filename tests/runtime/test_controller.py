@@ -467,7 +467,7 @@ async def test_metrics_tell_of_the_queue():
         max_size=40,
     )
 )
-@settings(max_examples=300)
+@settings(max_examples=120)
 def test_no_key_is_lost_or_held_twice(script):
     clock = VirtualClock(1000.0)
     queue = Queue("test", retry=Retry(base=1.0, cap=4.0), batch=1.0, clock=clock)

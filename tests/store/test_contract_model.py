@@ -232,7 +232,7 @@ class Contract(RuleBasedStateMachine):
 
 
 def test_a_store_behaves_as_the_model(new_place: Callable[[], Any], request: pytest.FixtureRequest) -> None:
-    examples = 40 if "sqlite" in request.node.name else 15  # over the network each takes several times as long
+    examples = 25 if "sqlite" in request.node.name else 10  # over the network each takes several times as long
     machine = type("Machine", (Contract,), {"new_place": staticmethod(new_place)})
     run_state_machine_as_test(
         machine,

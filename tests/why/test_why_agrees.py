@@ -126,7 +126,7 @@ def ready_endpoints(cluster, key):
     ]
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(clusters())
 def test_ready_addresses_are_those_the_controllers_write(objects):
     cluster, world = asyncio.run(settled(objects))

@@ -190,7 +190,7 @@ values = st.recursive(
 kinds = st.sampled_from(["Service", "Pod", "Deployment", "StatefulSet", "Endpoints", "EndpointSlice", "Node", "List"])
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(kinds, st.dictionaries(st.sampled_from(["metadata", "spec", "status", "items"]), values))))
 def test_whatever_is_in_the_manifests_it_is_explained_or_refused(found):
     text = yaml.safe_dump_all([{"kind": kind, **rest} for kind, rest in found])

@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-import pytest
 import pytest_asyncio
 from called_servers import Trusted, endpoint_slice, service
 from converting import SIZE, V1, V2, Converter, changed_storage, serving, widget
@@ -23,17 +22,6 @@ POLICIES = "/apis/admissionregistration.k8s.io/v1"
 APPLY = "application/apply-patch+yaml"
 ON_V1 = {"apiGroups": ["example.com"], "apiVersions": ["v1"], "operations": ["*"], "resources": ["widgets"]}
 WIDGETS = Resource("example.com", "v1", "widgets", "Widget", namespaced=True)
-
-
-@pytest.fixture(scope="module")
-def trusted(tmp_path_factory: pytest.TempPathFactory) -> Trusted:
-    return Trusted(tmp_path_factory.mktemp("authority"))
-
-
-@pytest_asyncio.fixture
-async def converter(trusted: Trusted) -> AsyncIterator[Converter]:
-    async with Converter(trusted) as server:
-        yield server
 
 
 @pytest_asyncio.fixture

@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import msgspec
-import pytest
 import pytest_asyncio
 from called_servers import Trusted
 from converting import COUNT, DEFINITION, V1, V2, Converter, changed, changed_storage, serving, widget
@@ -19,17 +18,6 @@ from seamark.kinds.resource import Resource
 from seamark.store.protocol import Batch, Change
 
 WIDGETS_V2 = Resource("example.com", "v2", "widgets", "Widget", namespaced=True)
-
-
-@pytest.fixture(scope="module")
-def trusted(tmp_path_factory: pytest.TempPathFactory) -> Trusted:
-    return Trusted(tmp_path_factory.mktemp("authority"))
-
-
-@pytest_asyncio.fixture
-async def converter(trusted: Trusted) -> AsyncIterator[Converter]:
-    async with Converter(trusted) as server:
-        yield server
 
 
 @pytest_asyncio.fixture

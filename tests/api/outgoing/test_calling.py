@@ -39,11 +39,6 @@ class Objects:
         return None
 
 
-@pytest.fixture(scope="module")
-def trusted(tmp_path_factory: pytest.TempPathFactory) -> Trusted:
-    return Trusted(tmp_path_factory.mktemp("authority"))
-
-
 @pytest.fixture
 def objects() -> Objects:
     return Objects()

@@ -242,7 +242,7 @@ questions = st.one_of(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     st.lists(steps, max_size=14),
     st.lists(
@@ -349,7 +349,7 @@ def test_namespaces_that_come_and_go_leave_no_verdicts() -> None:
 
 
 @given(st.lists(st.integers(), min_size=2, max_size=2))
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_what_is_uncovered_is_what_the_owned_rules_do_not_allow(seeds: list[int]) -> None:
     owned, wanted = (_random_rules(random.Random(seed)) for seed in seeds)
     policy = policy_of({"ClusterRole": [role("r", *owned)], "ClusterRoleBinding": [binding("b", "r", user("alice"))]})

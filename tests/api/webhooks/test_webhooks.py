@@ -19,11 +19,6 @@ from seamark.kinds.resource import SECRETS as RESOURCE
 from seamark.kinds.wellknown import SIMULATED_ANNOTATION
 
 
-@pytest.fixture(scope="module")
-def trusted(tmp_path_factory: pytest.TempPathFactory) -> Trusted:
-    return Trusted(tmp_path_factory.mktemp("authority"))
-
-
 @pytest_asyncio.fixture
 async def hooks(trusted: Trusted) -> AsyncIterator[Hooks]:
     async with Hooks(trusted) as server:

@@ -112,6 +112,7 @@ class Load:
             step += 1
             name = f"w{number}-{step:05d}"
             while True:
+                self._stopping.wait(0.02)  # an outage takes seconds; without a pause they only keep the machine busy
                 status, _ = self._ask(connection, "POST", CONFIGMAPS, {"metadata": {"name": name}})
                 if status in (201, 409):
                     break

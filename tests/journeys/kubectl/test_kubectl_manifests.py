@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from api_calls import call
 from commands import Kubectl
 from seamark_process import Seamark, Start
 from waiting import until
@@ -48,6 +49,10 @@ NEVER_UNCHANGED = {
 }
 
 
+# How the statuses of workloads call the Pods of the current version, and those that are available.
+ROLLED_OUT = (("updatedReplicas", "updatedNumberScheduled"), ("availableReplicas", "numberAvailable"))
+
+
 @pytest.fixture
 def server(start: Start) -> Seamark:
     return start("--dns-port", "0", "--nodes", "3", verb="up")
@@ -67,36 +72,45 @@ def lines(said: str) -> dict[str, str]:
     return dict(line.rsplit(" ", 1) for line in said.splitlines())
 
 
-def items(kubectl: Kubectl, kinds: str) -> list[Any]:
-    found: list[Any] = json.loads(kubectl("get", kinds, "-A", "-o", "json"))["items"]
+def items(server: Seamark, resource: str) -> list[Any]:
+    """Objects of the whole cluster; ``resource`` begins with ``api/`` or ``apis/``.  Starting a kubectl costs more."""
+    found: list[Any] = call(server, "GET", f"/{resource}")[1]["items"]
     return found
 
 
 def versions(kubectl: Kubectl) -> dict[str, str]:
     """The version of every object that has no status, so that only writes of manifests change it."""
     kinds = "configmaps,secrets,roles,clusterroles,ingressclasses,networkpolicies,priorityclasses,storageclasses"
-    return {each["metadata"]["uid"]: each["metadata"]["resourceVersion"] for each in items(kubectl, kinds)}
+    found = json.loads(kubectl("get", kinds, "-A", "-o", "json"))["items"]
+    return {each["metadata"]["uid"]: each["metadata"]["resourceVersion"] for each in found}
 
 
-def wait_for_everything(kubectl: Kubectl) -> None:
+def rolled_out(workload: Any) -> bool:
+    """As ``kubectl rollout status`` judges Deployments, StatefulSets and DaemonSets."""
+    status = workload["status"]
+    wanted = workload["spec"].get("replicas", status.get("desiredNumberScheduled"))
+    counts = [status.get(name, status.get(other, 0)) for name, other in ROLLED_OUT]
+    return status.get("observedGeneration") == workload["metadata"]["generation"] and counts == [wanted, wanted]
+
+
+def wait_for_everything(server: Seamark) -> None:
     """Until all that simulated nodes can make ready is ready."""
-    for kind in ("deployment", "statefulset", "daemonset"):
-        for each in items(kubectl, kind):
-            meta = each["metadata"]
-            kubectl("rollout", "status", f"{kind}/{meta['name']}", "-n", meta["namespace"], "--timeout=0")
-    for kind, state in (("jobs", "condition=complete"), ("pvc", "jsonpath={.status.phase}=Bound")):
-        if items(kubectl, kind):
-            kubectl.wait(f"--for={state}", kind, "--all", "-A")
-    until(lambda: {pod["status"]["phase"] for pod in items(kubectl, "pods")} <= {"Running", "Succeeded"})
-    until(
-        lambda: all(each["status"].get("loadBalancer") for each in items(kubectl, "svc") if "LoadBalancer" in str(each))
-    )
-    until(lambda: all(each["status"]["conditions"] for each in items(kubectl, "pdb")))
+
+    def all_are(resource: str, so: Callable[[Any], bool]) -> None:
+        until(lambda: all(map(so, items(server, resource))))
+
+    for workloads in ("deployments", "statefulsets", "daemonsets"):
+        all_are(f"apis/apps/v1/{workloads}", rolled_out)
+    all_are("apis/batch/v1/jobs", lambda job: job["status"].get("succeeded") == job["spec"]["completions"])
+    all_are("api/v1/persistentvolumeclaims", lambda claim: claim["status"]["phase"] == "Bound")
+    all_are("api/v1/pods", lambda pod: pod["status"]["phase"] in ("Running", "Succeeded"))
+    all_are("api/v1/services", lambda svc: svc["spec"]["type"] != "LoadBalancer" or svc["status"]["loadBalancer"])
+    all_are("apis/policy/v1/poddisruptionbudgets", lambda budget: budget["status"]["conditions"])
 
 
-def test_the_life_of_applications(kubectl: Kubectl) -> None:
+def test_the_life_of_applications(kubectl: Kubectl, server: Seamark) -> None:
     assert set(lines(kubectl("apply", "--validate=strict", *files())).values()) == {"created"}
-    wait_for_everything(kubectl)
+    wait_for_everything(server)
 
     before = versions(kubectl)
     said = kubectl("apply", *files())
@@ -118,22 +132,22 @@ def test_the_life_of_applications(kubectl: Kubectl) -> None:
 
     deleted = kubectl("delete", *files("--timeout=0"))
     assert len(deleted.splitlines()) == len(said.splitlines())
-    assert {pod["metadata"]["namespace"] for pod in items(kubectl, "pods")} == {"kube-system"}
+    assert {pod["metadata"]["namespace"] for pod in items(server, "api/v1/pods")} == {"kube-system"}
     assert kubectl("get", "pv", "-o", "name") == ""
 
 
-def test_applications_applied_by_the_server(kubectl: Kubectl) -> None:
+def test_applications_applied_by_the_server(kubectl: Kubectl, server: Seamark) -> None:
     for _ in range(2):
         assert set(lines(kubectl("apply", "--server-side", *files())).values()) == {"serverside-applied"}
-        wait_for_everything(kubectl)
+        wait_for_everything(server)
     assert kubectl("diff", "--server-side", *files()) == ""
 
 
-def test_our_own_manifests(kubectl: Kubectl) -> None:
+def test_our_own_manifests(kubectl: Kubectl, server: Seamark) -> None:
     """All of them together, the cluster's own DNS being there already."""
     for directory in KUSTOMIZATIONS:
         kubectl("apply", "--validate=strict", "-k", str(directory))
-    wait_for_everything(kubectl)
+    wait_for_everything(server)
     for directory in KUSTOMIZATIONS:
         assert set(lines(kubectl("apply", "-k", str(directory))).values()) == {"unchanged"}
         assert kubectl("diff", "-k", str(directory)) == ""

@@ -564,7 +564,7 @@ ORDERS = st.fixed_dictionaries(
 POLICIES = st.sampled_from(["Always", "OnFailure", "Never"])
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(ORDERS, POLICIES, st.lists(st.floats(0.0, 30.0), max_size=8))
 def test_looking_twice_changes_nothing(annotations, policy, waits):
     pod = Watched(make(annotations, restartPolicy=policy))
@@ -576,7 +576,7 @@ def test_looking_twice_changes_nothing(annotations, policy, waits):
         assert pod.writes == writes
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(ORDERS, POLICIES, st.integers(0, 60), st.integers(0, 60))
 def test_whatever_it_was_told_a_deleted_pod_goes_within_its_grace_period(annotations, policy, age, grace):
     pod = Watched(make(annotations, restartPolicy=policy))
@@ -590,7 +590,7 @@ def test_whatever_it_was_told_a_deleted_pod_goes_within_its_grace_period(annotat
     assert pod.shown != "Running True"
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(ORDERS, POLICIES, st.lists(st.integers(0, 30), max_size=8))
 def test_whoever_forgets_everything_reads_it_back_from_the_status(annotations, policy, waits):
     """All times are whole seconds here, so a status can say them."""

@@ -153,7 +153,7 @@ def held(world):
 
 
 @given(services(), crowds, operations, st.integers(0, 1000))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_the_state_equals_a_fresh_computation_after_any_sequence(first, crowd, sequence, seed):
     world = World(first, crowd)
     for operation in sequence:
@@ -162,7 +162,7 @@ def test_the_state_equals_a_fresh_computation_after_any_sequence(first, crowd, s
 
 
 @given(services(), crowds, operations)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_the_outcome_is_what_the_verdicts_say_and_a_second_run_writes_nothing(first, crowd, sequence):
     world = World(first, crowd)
     for operation in sequence:
