@@ -40,7 +40,6 @@ _IDENTITY = frozenset(("uid", "resourceVersion"))
 _OWN_METADATA = frozenset(("name", "uid", "resourceVersion"))
 _node = re.compile(rb'"nodeName":"[^"\\]+"')
 
-
 _Raws = dict[str, msgspec.Raw]
 _read = msgspec.json.Decoder(_Raws).decode
 
@@ -104,7 +103,7 @@ def report(kind: Kind, type: PatchType, document: Any, caller: Caller, *warnings
     if own is None:
         return None
     words = _emptied(words, tuple(own), b'"')
-    how = (type, caller.manager, caller.now, caller.field_validation)
+    how = (kind.resource.qualified, type, caller.manager, caller.now, caller.field_validation)
     return Report(uid, version, how, tuple(own.values()), words, tuple(own), warnings)
 
 
@@ -126,7 +125,9 @@ def occasion(said: Report, entry: Entry) -> Occasion | None:
         said.forms,
         said.words,
         tuple((name, bytes(raw)) for name, raw in meta.items() if name not in _OWN_METADATA),
-        tuple((name, _node.sub(b"", bytes(raw), count=1)) for name, raw in parts.items() if name == "spec"),
+        tuple(
+            (name, _node.sub(b'"nodeName":""', bytes(raw), count=1)) for name, raw in parts.items() if name == "spec"
+        ),
         tuple((name, bytes(raw)) for name, raw in parts.items() if name not in ("metadata", "spec")),
     )
     return Occasion(likeness, parts, meta, said.texts, said.warnings)
