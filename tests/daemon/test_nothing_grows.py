@@ -16,7 +16,7 @@ from seamark.access import correlation
 from seamark.access.kubeconfig import load
 from seamark.access.remote import RemoteCluster
 from seamark.api.state import collection
-from seamark.api.write import twins
+from seamark.api.write import repeats, twins
 from seamark.config import settled
 from seamark.daemon import EVERYTHING, Daemon
 from seamark.kinds.resource import (
@@ -255,6 +255,7 @@ async def test_what_came_and_went_leaves_no_entries(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(collection, "RECENT_EVENTS", 1)
     monkeypatch.setattr(queue, "SWEEP", 1)
     monkeypatch.setattr(twins, "MOST", 1)
+    monkeypatch.setattr(repeats, "MOST", 1)
     monkeypatch.setitem(correlation.Correlator.__init__.__kwdefaults__, "remembered", 1)
     said = {
         "data_dir": str(tmp_path),

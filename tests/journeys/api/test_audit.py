@@ -48,7 +48,7 @@ def test_who_did_what(start: Start, tmp_path: Path) -> None:
     assert made["requestObject"]["data"] == made["responseObject"]["data"] == {"a": "b"}
     assert "managedFields" not in made["responseObject"]["metadata"]
     assert kept["requestURI"] == f"{PATH}/secrets?fieldManager=me"
-    assert kept["objectRef"] == {"resource": "secrets", "namespace": "default", "apiVersion": "v1"}
+    assert kept["objectRef"] == {"resource": "secrets", "namespace": "default", "name": "word", "apiVersion": "v1"}
     assert missing["responseStatus"]["reason"] == "NotFound"
     assert missing["objectRef"]["name"] == "other"
     assert forbidden["annotations"]["authorization.k8s.io/decision"] == "forbid"
