@@ -211,6 +211,42 @@ def test_classes() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("expression", "said"),
+    [
+        ('device.driver == "d" && device.attributes["d"].model.matches("a.*")', ""),
+        ('device.attributes["d"].on', ""),
+        ('device.capacity["d"].memory.compareTo(quantity("1Gi")) >= 0 && device.allowMultipleAllocations', ""),
+        ('device.attributes["d"].version.isGreaterThan(semver("1.0.0"))', ""),
+        ('cel.bind(d, device.attributes["d"], d.a && d.b)', ""),
+        ("1 + 1", 'Invalid value: "1 + 1": must evaluate to bool or the unknown type, not int'),
+        ("device.nope", 'Invalid value: "device.nope": compilation failed: ERROR: <input>:1:7: undefined field'),
+        ("", "Invalid value: \"\": compilation failed: ERROR: <input>:1:1: Syntax error: mismatched input '<EOF>'"),
+        ("x" * 10241, "Too long: may not be more than 10240 bytes"),
+        (
+            "device.attributes.all(a, device.attributes.all(b, device.attributes.all(c, device.attributes.all(d, "
+            'd.matches("(a+)+")))))',
+            "Forbidden: too complex, exceeds cost limit",
+        ),
+    ],
+)
+def test_expressions(expression: str, said: str) -> None:
+    spec = {"selectors": [{"cel": {"expression": expression}}]}
+    if not said:
+        made(DEVICE_CLASS, spec=spec)
+        return
+    (sentence,) = refusals(DEVICE_CLASS, spec=spec)
+    assert sentence.startswith(f"spec.selectors[0].cel.expression: {said}")
+
+
+def test_expressions_that_are_stored_are_not_judged_again() -> None:
+    found = made(DEVICE_CLASS, spec={"selectors": [{"cel": {"expression": "true"}}]})
+    found["spec"]["selectors"][0]["cel"]["expression"] = "device.once"
+    patched(DEVICE_CLASS, found, {"spec": {"extendedResourceName": "example.com/gpu"}})
+    more = {"spec": {"selectors": [*found["spec"]["selectors"], {"cel": {"expression": "true"}}]}}
+    assert change_refusals(DEVICE_CLASS, found, more)[0].startswith("spec.selectors[0].cel.expression: Invalid value")
+
+
 def test_taints() -> None:
     rule = made(DEVICE_TAINT_RULE, spec={"taint": {"key": "k", "effect": "None"}})
     assert rule["spec"]["taint"]["timeAdded"]

@@ -51,9 +51,20 @@ class DeviceClassKind(CountedKind):
     columns = _NAME_AND_AGE
     delete_answers_object = True
 
+    @property
+    def costly(self) -> bool:
+        return True  # expressions are compiled
+
     def validate(self, obj: Object) -> Errors:
-        spec = obj["spec"]
-        errors = selectors_mistakes(spec.get("selectors") or [], "spec.selectors")
+        return self._mistakes(obj["spec"], {})
+
+    def validate_update(self, obj: Object, old: Object) -> Errors:
+        return self._mistakes(obj["spec"], old["spec"])
+
+    @staticmethod
+    def _mistakes(spec: Object, old: Object) -> Errors:
+        selectors, stored = spec.get("selectors") or [], old.get("selectors") or []
+        errors = selectors_mistakes(selectors, "spec.selectors", stored=stored)
         errors += each(spec.get("config") or [], _MOST_CONFIGURATIONS, configuration_mistakes, "spec.config")
         extended = spec.get("extendedResourceName")
         if extended is not None and not is_extended(extended):
@@ -106,6 +117,10 @@ class ResourceClaimKind(Kind):
     columns = (Column("Name", format="name"), Column("State"), Column("Age"))
     delete_answers_object = True
 
+    @property
+    def costly(self) -> bool:
+        return True  # expressions are compiled
+
     def default(self, obj: Object) -> None:
         _default_requests(obj["spec"])
 
@@ -150,6 +165,10 @@ class ResourceClaimTemplateKind(Kind):
     shape_name = "io.k8s.api.resource.v1.ResourceClaimTemplate"
     columns = _NAME_AND_AGE
     delete_answers_object = True
+
+    @property
+    def costly(self) -> bool:
+        return True  # expressions are compiled
 
     def default(self, obj: Object) -> None:
         _default_requests(obj["spec"].get("spec") or {})

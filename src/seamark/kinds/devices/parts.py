@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from seamark.errors import Object
+from seamark.kinds.devices.expressions import expression_mistakes
 from seamark.kinds.storage.volume_sources import driver_name_mistakes
 from seamark.kinds.values.fields import (
     Errors,
@@ -27,7 +28,6 @@ Judge = Callable[[Any, str], Errors]
 
 _MOST_SELECTORS = 32
 _MOST_CONDITIONS = 4
-_LONGEST_EXPRESSION = 10 * 1024
 LONGEST_DATA = 10 * 1024
 _LONGEST_POOL = 253
 _LONGEST_IDENTIFIER = 32
@@ -114,16 +114,17 @@ def _empty(path: str, what: str) -> Any:
 # --- selectors and configurations ------------------------------------------------------------------
 
 
-def selectors_mistakes(selectors: Sequence[Object], path: str) -> Errors:
-    return each(selectors, _MOST_SELECTORS, _selector_mistakes, path)
+def selectors_mistakes(selectors: Sequence[Object], path: str, *, stored: Sequence[Object] = ()) -> Errors:
+    """``stored`` are the selectors before: if none has changed, their expressions are not judged again."""
+    known = bool(stored) and stored == selectors
 
+    def judge(selector: Object, at: str) -> Errors:
+        cel = selector.get("cel")
+        if cel is None:
+            return [required(f"{at}.cel")]
+        return [] if known else expression_mistakes(cel.get("expression", ""), f"{at}.cel.expression")
 
-def _selector_mistakes(selector: Object, path: str) -> Errors:
-    cel = selector.get("cel")
-    if cel is None:
-        return [required(f"{path}.cel")]
-    expression = cel.get("expression", "")
-    return [too_long(f"{path}.cel.expression", _LONGEST_EXPRESSION)] if len(expression) > _LONGEST_EXPRESSION else []
+    return each(selectors, _MOST_SELECTORS, judge, path)
 
 
 def configuration_mistakes(configuration: Object, path: str) -> Errors:
