@@ -202,6 +202,25 @@ def test_what_a_claim_was_given() -> None:
     ]
 
 
+def test_what_may_not_change_is_shown_as_go_shows_it() -> None:
+    found = made(RESOURCE_CLAIM, spec=_claim())
+    more = {"spec": _claim(constraints=[{"requests": ["r"], "matchAttribute": "d/a"}], config=[OPAQUE])}
+    exactly = (
+        '{"DeviceClassName":"c","Selectors":null,"AllocationMode":"ExactCount","Count":1,"AdminAccess":null,'
+        '"Tolerations":null,"Capacity":null,"DerivedAttributes":null}'
+    )
+    asked = f'"Requests":[{{"Name":"r","Exactly":{exactly},"FirstAvailable":null}}]'
+    constraints = '"Constraints":[{"Requests":["r"],"MatchAttribute":"d/a","DistinctAttribute":null}]'
+    config = '"Config":[{"Requests":null,"Opaque":{"Driver":"d","Parameters":{"a":1}}}]'
+    spec = f'{{"Devices":{{{asked},{constraints},{config}}}}}'
+    assert change_refusals(RESOURCE_CLAIM, found, more) == [f"spec: Invalid value: {spec}: field is immutable"]
+    template = made(RESOURCE_CLAIM_TEMPLATE, spec={"spec": _claim()})
+    again = {"spec": {"metadata": {"labels": {"a": "b"}}, **more}}
+    assert change_refusals(RESOURCE_CLAIM_TEMPLATE, template, again) == [
+        f'spec: Invalid value: {{"labels":{{"a":"b"}},"Spec":{spec}}}: field is immutable'
+    ]
+
+
 def test_classes() -> None:
     made(DEVICE_CLASS, spec={"config": [OPAQUE], "extendedResourceName": "example.com/gpu"})
     assert refusals(DEVICE_CLASS, spec={"selectors": [{}], "config": [{}], "extendedResourceName": "cpu"}) == [
@@ -272,7 +291,11 @@ def _slice(**more: Any) -> Object:
         ({"attributes": {"a": {}}}, ['.attributes[a]: Invalid value: "": exactly one value must be specified']),
         (
             {"attributes": {"a": {"int": 1, "bool": True}}},
-            ['.attributes[a]: Invalid value: {"int":1,"bool":true}: exactly one value must be specified'],
+            [
+                '.attributes[a]: Invalid value: {"IntValue":1,"BoolValue":true,"StringValue":null,"VersionValue":null,'
+                '"IntValues":null,"BoolValues":null,"StringValues":null,"VersionValues":null}: exactly one value must '
+                "be specified"
+            ],
         ),
         (
             {"attributes": {"a": {"version": "1"}}},
@@ -398,7 +421,7 @@ def test_where_devices_are() -> None:
     assert wrong == [
         'spec.nodeName: Invalid value: "": must be either unset or set to a non-empty string',
         "spec.nodeSelector.nodeSelectorTerms: Required value: must have at least one node selector term",
-        "spec.nodeSelector.nodeSelectorTerms: Invalid value: []: must have exactly one node selector term",
+        "spec.nodeSelector.nodeSelectorTerms: Invalid value: null: must have exactly one node selector term",
         "spec.allNodes: Invalid value: false: must be either unset or set to true",
     ]
     single = {"driver": "d", "pool": POOL, "perDeviceNodeSelection": True}

@@ -2,6 +2,6 @@
 
 - ``devices``: DeviceClass, DeviceTaintRule, ResourceClaim, ResourceClaimTemplate, ResourceSlice
 - ``claims``, ``slices``, ``capacities``: what is wrong with them
-- ``parts``, ``expressions``: what these have in common
+- ``parts``, ``expressions``: what these have in common; ``printed``: how messages show them
 - ``admission``: which namespaces may have admin access to devices
 """

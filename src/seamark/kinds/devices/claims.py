@@ -22,6 +22,7 @@ from seamark.kinds.devices.parts import (
     selectors_mistakes,
     tolerations_mistakes,
 )
+from seamark.kinds.devices.printed import printed_allocation
 from seamark.kinds.pod.scheduling import node_selector_mistakes
 from seamark.kinds.storage.volume_sources import driver_name_mistakes
 from seamark.kinds.values.addresses import parse_network
@@ -176,7 +177,8 @@ def status_mistakes(claim: Object, old: Object) -> Errors:
     if allocation is None:
         return errors
     if before.get("allocation") is not None:
-        return errors if allocation == before["allocation"] else [*errors, immutable("status.allocation", allocation)]
+        fixed = allocation == before["allocation"]
+        return errors if fixed else [*errors, immutable("status.allocation", printed_allocation(allocation))]
     return errors + _allocation_mistakes(allocation, "status.allocation", _requests(claim["spec"]))
 
 

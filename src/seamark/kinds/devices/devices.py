@@ -17,6 +17,7 @@ from seamark.kinds.devices.parts import (
     selectors_mistakes,
     taint_mistakes,
 )
+from seamark.kinds.devices.printed import printed_claim, printed_template
 from seamark.kinds.devices.slices import slice_mistakes
 from seamark.kinds.kind import Column, Kind
 from seamark.kinds.pod.resources import is_extended
@@ -134,7 +135,7 @@ class ResourceClaimKind(Kind):
         return spec_mistakes(obj["spec"], "spec")
 
     def validate_update(self, obj: Object, old: Object) -> Errors:
-        return [] if obj["spec"] == old["spec"] else [immutable("spec", obj["spec"])]
+        return [] if obj["spec"] == old["spec"] else [immutable("spec", printed_claim(obj["spec"]))]
 
     def default_status(self, obj: Object) -> None:
         super().default_status(obj)
@@ -180,7 +181,7 @@ class ResourceClaimTemplateKind(Kind):
         return errors + spec_mistakes(obj["spec"].get("spec") or {}, "spec.spec")
 
     def validate_update(self, obj: Object, old: Object) -> Errors:
-        return [] if obj["spec"] == old["spec"] else [immutable("spec", obj["spec"])]
+        return [] if obj["spec"] == old["spec"] else [immutable("spec", printed_template(obj["spec"]))]
 
     def row(self, obj: Object, now: float) -> Sequence[Any]:
         return _named_row(obj, now)

@@ -17,6 +17,8 @@ from seamark.kinds.devices.parts import (
     pool_name_mistakes,
     taint_mistakes,
 )
+from seamark.kinds.devices.printed import printed_attribute
+from seamark.kinds.language.go_names import NODE_SELECTOR_TERM, list_of
 from seamark.kinds.pod.scheduling import node_selector_mistakes
 from seamark.kinds.storage.volume_sources import driver_name_mistakes
 from seamark.kinds.values.fields import Errors, immutable, invalid, required, too_long, too_many
@@ -101,10 +103,11 @@ def _place_mistakes(spec: Object) -> Errors:
     if selector is not None:
         said.append("`nodeSelector`")
         errors += node_selector_mistakes(selector, "spec.nodeSelector")
-        terms = selector.get("nodeSelectorTerms") or []
-        if len(terms) != 1:
+        terms = selector.get("nodeSelectorTerms")
+        if len(terms or ()) != 1:
             sentence = "must have exactly one node selector term"
-            errors.append(invalid("spec.nodeSelector.nodeSelectorTerms", terms, sentence))
+            shown = list_of(NODE_SELECTOR_TERM)(terms)
+            errors.append(invalid("spec.nodeSelector.nodeSelectorTerms", shown, sentence))
     for field in ("allNodes", "perDeviceNodeSelection"):
         if spec.get(field):
             said.append(f"`{field}`")
@@ -195,7 +198,9 @@ def _attribute_mistakes(attribute: Object, path: str) -> Errors:
         if attribute.get(field) == []:
             errors.append(invalid(f"{path}.{field}", [], "must not be empty if specified"))
     if len(said) != 1:
-        errors.append(invalid(path, attribute if said else "", "exactly one value must be specified"))
+        errors.append(
+            invalid(path, printed_attribute(attribute) if said else "", "exactly one value must be specified")
+        )
     return errors
 
 

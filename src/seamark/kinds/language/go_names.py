@@ -42,6 +42,7 @@ def _json_name(name: str) -> str:
 
 
 _IRREGULAR = {
+    "CEL": "cel",
     "IP": "ip",
     "UID": "uid",
     "APIVersion": "apiVersion",
