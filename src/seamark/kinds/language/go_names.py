@@ -71,6 +71,15 @@ AUDIT_ANNOTATION = struct(Key="", ValueExpression="")
 SCOPE_SELECTOR = struct(MatchExpressions=list_of(struct(ScopeName="", Operator="", Values=None)))
 PARENT_REFERENCE = struct(Group="", Resource="", Namespace="", Name="")
 SUCCESS_POLICY = struct(Rules=list_of(struct(SucceededIndexes=None, SucceededCount=None)))
+FAILURE_POLICY = struct(
+    Rules=list_of(
+        struct(
+            Action="",
+            OnExitCodes=struct(ContainerName=None, Operator="", Values=None),
+            OnPodConditions=list_of(struct(Type="", Status="")),
+        )
+    )
+)
 UNCOUNTED_PODS = struct(Succeeded=None, Failed=None)
 VOLUME_NODE_AFFINITY = struct(Required=struct(NodeSelectorTerms=list_of(NODE_SELECTOR_TERM)))
 _SCALING_RULES = struct(
