@@ -54,6 +54,8 @@ _IRREGULAR = {
 
 NODE_ADDRESS = struct(Type="", Address="")
 TAINT = struct(Key="", Value="", Effect="", TimeAdded=None)
+TOLERATION = struct(Key="", Operator="", Value="", Effect="", TolerationSeconds=None)
+TRUST_BUNDLE = struct(Name=None, SignerName=None, LabelSelector=None, Optional=None, Path="")
 POD_IP = struct(IP="")
 SECCOMP_PROFILE = struct(Type="", LocalhostProfile=None)
 POD_RESOURCE_CLAIM = struct(Name="", ResourceClaimName=None, ResourceClaimTemplateName=None)
