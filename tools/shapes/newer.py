@@ -21,6 +21,8 @@ EXCEPTIONS = {
     CORE + "ResourceHealth.message": "keep",
     STORAGE + "StorageHealthCondition.accessMode": "keep",
     STORAGE + "StorageHealthCondition.volumeMode": "keep",
+    # required, yet a pointer
+    "io.k8s.api.resource.v1.CapacityRequestPolicyRange.min": "keep",
     # optional numbers that are plain values
     AUTOSCALING + "HorizontalPodAutoscalerCondition.observedGeneration": "drop",
     EXTENSIONS + "CustomResourceDefinitionCondition.observedGeneration": "drop",

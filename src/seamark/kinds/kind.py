@@ -61,6 +61,7 @@ class Kind:
     subresources: tuple[Subresource, ...] = ()
     columns: tuple[Column, ...] = (Column("Name", format="name"), Column("Created At", "date"))
 
+    name_is_free: ClassVar[bool] = True  # False: a name says something, so generateName is taken for it as it is
     create_on_update: ClassVar[bool] = False  # PUT to a missing object creates it
     unconditional_update: ClassVar[bool] = True  # PUT without a resourceVersion is allowed
     built_in: ClassVar[bool] = True  # part of every server; its shape comes from shapes.json

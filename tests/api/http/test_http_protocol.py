@@ -241,6 +241,15 @@ def test_what_is_no_http_is_refused_and_cut_off(nonsense):
     assert handler.requests == []
 
 
+@pytest.mark.parametrize("method", [b"FOO", b"get", b"X-1"])
+def test_a_method_that_nobody_knows_is_not_allowed(method):
+    connection, transport, handler = connect()
+    connection.data_received(method + b" /api/v1/pods?a=b HTTP/1.1\r\nHost: x\r\n\r\n")
+    assert transport.closed
+    assert transport.take().startswith(b"HTTP/1.1 405 Method Not Allowed\r\n")
+    assert handler.requests == []
+
+
 def test_a_head_without_end_is_refused(monkeypatch):
     monkeypatch.setattr(http, "MAX_HEAD", 10_000)
     for start, more in (

@@ -196,6 +196,24 @@ def test_an_indexed_job_grows_with_its_parallelism() -> None:
     assert changes(made, completions=5) == ["completions"]
 
 
+def test_policies_that_may_not_change_are_shown_as_go_prints_them() -> None:
+    before = create(JOB, job(**INDEXED))
+    after = copy.deepcopy(before)
+    after["spec"]["podFailurePolicy"] = {"rules": [{"action": "FailJob", "onExitCodes": CODES}]}
+    after["spec"]["podReplacementPolicy"] = "Failed"
+    after["spec"]["successPolicy"] = {"rules": [{"succeededCount": 1}]}
+    with pytest.raises(Invalid) as refused:
+        change(JOB, before, after)
+    rule = (
+        '{"Action":"FailJob","OnExitCodes":{"ContainerName":null,"Operator":"In","Values":[1]},"OnPodConditions":null}'
+    )
+    assert sentences(refused.value) == [
+        f'spec.podFailurePolicy: Invalid value: {{"Rules":[{rule}]}}: field is immutable',
+        'spec.successPolicy: Invalid value: {"Rules":[{"SucceededIndexes":null,"SucceededCount":1}]}: field is '
+        "immutable",
+    ]
+
+
 def test_the_pods_of_a_suspended_job_may_be_placed_differently() -> None:
     suspended, running = create(JOB, job(suspend=True)), create(JOB, job())
     template = copy.deepcopy(suspended["spec"]["template"])

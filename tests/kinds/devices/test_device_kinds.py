@@ -18,6 +18,7 @@ from seamark.kinds.devices.devices import (
 from seamark.kinds.resource import NAMESPACES
 from seamark.kinds.storage.storageversionmigration import STORAGE_VERSION_MIGRATION
 
+PLACES = "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection`"
 REQUEST = {"name": "r", "exactly": {"deviceClassName": "c"}}
 
 
@@ -41,12 +42,13 @@ def test_claims() -> None:
         RESOURCE_CLAIM, spec={"devices": {"requests": [{"name": "r"}, {"name": "r", "exactly": {}}, both]}}
     )
     assert [sentence.partition(": ")[0] for sentence in wrong] == [
-        f"{at}[1].name",
-        f"{at}[2].name",
         f"{at}[0]",
         f"{at}[1].exactly.deviceClassName",
+        f"{at}[2].name",
         f"{at}[2]",
+        f"{at}[1]",
     ]
+    assert wrong[-1] == f'{at}[1]: Duplicate value: "r"'
     many = [{**REQUEST, "name": f"r{i}"} for i in range(33)]
     assert refusals(RESOURCE_CLAIM, spec={"devices": {"requests": many}}) == [
         f"{at}: Too many: 33: must have at most 32 items"
@@ -65,16 +67,17 @@ def test_slices() -> None:
     found = made(RESOURCE_SLICE, spec={"driver": "d", "pool": pool, "nodeName": "n", "devices": [{"name": "a"}]})
     assert RESOURCE_SLICE.fields(found) == {"spec.nodeName": "n", "spec.driver": "d"}
     assert RESOURCE_SLICE.row(found, 0.0)[:4] == ["x", "n", "d", "p"]
-    devices = [{"name": "a"}, {"name": "a"}, {}]
+    devices = [{"name": "a"}, {"name": "a"}]
     assert refusals(RESOURCE_SLICE, spec={"driver": "", "pool": {}, "devices": devices}) == [
         "spec.driver: Required value",
         "spec.pool.name: Required value",
-        'spec.devices[1].name: Duplicate value: "a"',
-        "spec.devices[2].name: Required value",
+        "spec.pool.resourceSliceCount: Invalid value: 0: must be greater than zero",
+        f"spec: Required value: {PLACES} is required",
+        'spec.devices[1]: Duplicate value: "a"',
     ]
     many = [{"name": f"d{i}"} for i in range(129)]
     assert "spec.devices: Too many: 129: must have at most 128 items" in refusals(
-        RESOURCE_SLICE, spec={"driver": "d", "pool": pool, "devices": many}
+        RESOURCE_SLICE, spec={"driver": "d", "pool": pool, "allNodes": True, "devices": many}
     )
 
 

@@ -402,6 +402,13 @@ def test_a_token_needs_an_account() -> None:
     ]
 
 
+def test_a_trust_bundle_that_is_chosen_twice_is_shown_as_go_prints_it() -> None:
+    bundle = {"name": "n", "signerName": "a.b/c", "path": "ca"}
+    (said,) = refusals(pod(volumes=[{"name": "t", "projected": {"sources": [{"clusterTrustBundle": bundle}]}}]))
+    shown = '{"Name":"n","SignerName":"a.b/c","LabelSelector":null,"Optional":null,"Path":"ca"}'
+    assert said.endswith(f": Invalid value: {shown}: only one of name and signerName may be used")
+
+
 def test_a_volume_that_is_wrong_is_not_there_to_mount() -> None:
     body = pod({"volumeMounts": [{"name": "v", "mountPath": "/x"}]}, volumes=[{"name": "v", "secret": {}}])
     assert refusals(body) == [

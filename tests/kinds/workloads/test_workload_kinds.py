@@ -220,6 +220,20 @@ CLAIM = {
 }
 
 
+def test_claims_that_may_not_change_are_shown_as_go_prints_them() -> None:
+    old = made(STATEFUL_SET, volumeClaimTemplates=[CLAIM])
+    larger = {**CLAIM["spec"], "resources": {"requests": {"storage": "2Gi"}}}
+    (said,) = change_refusals(STATEFUL_SET, old, {"spec": {"volumeClaimTemplates": [{**CLAIM, "spec": larger}]}})
+    spec = (
+        '{"AccessModes":["ReadWriteOnce"],"Selector":null,"Resources":{"Limits":null,"Requests":{"storage":"2Gi"}},'
+        '"VolumeName":"","StorageClassName":null,"VolumeMode":"Filesystem","DataSource":null,"DataSourceRef":null,'
+        '"VolumeAttributesClassName":null}'
+    )
+    assert said.startswith(
+        f'spec.volumeClaimTemplates: Invalid value: [{{"name":"data","Spec":{spec},"Status":{{"Phase":"Pending",'
+    )
+
+
 def test_stateful_sets_mount_their_claims() -> None:
     container = {"name": "c", "image": "x", "volumeMounts": [{"name": "data", "mountPath": "/data"}]}
     template = {**TEMPLATE, "spec": {"containers": [container]}}

@@ -11,6 +11,7 @@ kept: clients without rights cannot make the server hold anything but the head.
 from __future__ import annotations
 
 import asyncio
+import re
 import sys
 import time
 from collections import deque
@@ -39,6 +40,8 @@ LINE_COST = 256
 HEAD_SECONDS = 30.0
 SLOWEST_BODY = 4096
 MAX_PIPELINED = 32
+
+_request_line = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+ /\S* HTTP/1\.[01]\r?\n")
 
 
 class _Refused(Exception):
@@ -207,6 +210,12 @@ class Connection(asyncio.Protocol):
             self._parser = httptools.HttpRequestParser(self)
             if rest := data[upgrade.args[0] :]:
                 self.data_received(rest)
+        except httptools.HttpParserInvalidMethodError:
+            # The parser has a list of methods; others are no less well-formed, and nothing here has them.
+            if _request_line.match(data):
+                self._refuse(405, b"405: Method Not Allowed\n")
+            else:
+                self._refuse(400, b"malformed HTTP request\n")
         except httptools.HttpParserError:
             self._refuse(400, b"malformed HTTP request\n")
         if self._unread_size > MAX_HEAD:

@@ -82,7 +82,8 @@ class Creations:
         unprepared = copy.deepcopy(obj) if generated and kind.named_inside else None
         for attempt in range(GENERATE_ATTEMPTS):
             if generated:
-                meta["name"] = meta["generateName"][:LONGEST_BASE] + self._suffix()
+                base = meta["generateName"]
+                meta["name"] = base[:LONGEST_BASE] + self._suffix() if kind.name_is_free else base
             try:
                 written = await self._create(request, caller)
             except errors.AlreadyExists as error:

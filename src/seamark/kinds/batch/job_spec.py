@@ -7,6 +7,7 @@ from typing import Any
 
 from seamark.errors import Object
 from seamark.kinds.batch.job_policies import failure_policy_mistakes, replacement_mistakes, success_policy_mistakes
+from seamark.kinds.language import go_names
 from seamark.kinds.pod.validation import template_mistakes
 from seamark.kinds.values.fields import Errors, immutable, invalid, not_supported, required, too_long
 from seamark.kinds.values.label_selector import label_selector_mistakes, printed, readable
@@ -30,6 +31,9 @@ _NOT_NEGATIVE = (
 _http_path = re.compile(r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+")
 # What may change in the template of a suspended Job: where its Pods go, and what they need.
 _DIRECTIVES = ("nodeSelector", "tolerations", "schedulingGates")
+
+# Messages show these as Go prints them.
+_PRINTERS = {"podFailurePolicy": go_names.FAILURE_POLICY, "successPolicy": go_names.SUCCESS_POLICY}
 
 
 def spec_mistakes(spec: Object, path: str) -> Errors:
@@ -144,11 +148,11 @@ def change_mistakes(spec: Object, old: Object, *, movable: bool) -> Errors:
     if spec.get("selector") != old.get("selector"):
         errors.append(immutable("spec.selector", printed(spec.get("selector"))))
     errors += _template_change_mistakes(spec["template"], old["template"], movable=movable)
-    errors += [
-        immutable(f"spec.{field}", spec.get(field))
-        for field in ("completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy")
-        if spec.get(field) != old.get(field)
-    ]
+    fixed = ("completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy")
+    for field in fixed:
+        if (value := spec.get(field)) != old.get(field):
+            shown = _PRINTERS[field](value) if field in _PRINTERS else value
+            errors.append(immutable(f"spec.{field}", shown))
     return errors
 
 

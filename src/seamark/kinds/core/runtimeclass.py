@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from seamark.errors import Object
 from seamark.kinds.admission import Plugin, Request
 from seamark.kinds.kind import Column, Kind
+from seamark.kinds.language import go_names
 from seamark.kinds.pod.resources import container_mistakes, round_up
 from seamark.kinds.pod.scheduling import toleration_mistakes
 from seamark.kinds.pod.warnings import DEPRECATED_LABELS
@@ -63,7 +64,7 @@ class RuntimeClassKind(Kind):
 def _toleration_mistakes(tolerations: list[Object], path: str) -> Errors:
     errors = toleration_mistakes(tolerations, f"{path}.tolerations")  # Kubernetes' own path
     again = repeated(tuple(toleration.get(key, "") for key in _KEYS) for toleration in tolerations)
-    return errors + [duplicate(f"{path}[{i}]", tolerations[i]) for i in again]
+    return errors + [duplicate(f"{path}[{i}]", go_names.TOLERATION(tolerations[i])) for i in again]
 
 
 class RuntimeClasses(Plugin):

@@ -5,9 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
+from seamark.clock import SYSTEM_CLOCK
 from seamark.errors import Object
 from seamark.kinds.counted import CountedKind, keep_status, reset_status
+from seamark.kinds.devices.claims import keep_allocated, spec_mistakes, status_mistakes
+from seamark.kinds.devices.parts import (
+    configuration_mistakes,
+    each,
+    name_mistakes,
+    pool_name_mistakes,
+    selectors_mistakes,
+    taint_mistakes,
+)
+from seamark.kinds.devices.printed import printed_claim, printed_template
+from seamark.kinds.devices.slices import slice_mistakes
 from seamark.kinds.kind import Column, Kind
+from seamark.kinds.pod.resources import is_extended
 from seamark.kinds.resource import (
     DEVICE_CLASSES,
     DEVICE_TAINT_RULES,
@@ -17,13 +30,14 @@ from seamark.kinds.resource import (
 )
 from seamark.kinds.storage.volume_sources import driver_name_mistakes
 from seamark.kinds.subresource import bare_status_of
-from seamark.kinds.values.fields import Errors, duplicate, immutable, invalid, repeated, required, too_many
-from seamark.kinds.values.metadata import dns_label, dns_subdomain
-from seamark.kinds.values.times import age
+from seamark.kinds.values.conditions import conditions_mistakes
+from seamark.kinds.values.fields import Errors, immutable, invalid, show, too_many
+from seamark.kinds.values.metadata import validate_annotations, validate_labels
+from seamark.kinds.values.times import age, text
 
 _NAME_AND_AGE = (Column("Name", format="name"), Column("Age"))
-_MOST_REQUESTS = 32
-_MOST_DEVICES = 128
+_MOST_CONFIGURATIONS = 32
+_MOST_CONDITIONS = 8
 
 
 def _named_row(obj: Object, now: float) -> Sequence[Any]:
@@ -38,6 +52,27 @@ class DeviceClassKind(CountedKind):
     columns = _NAME_AND_AGE
     delete_answers_object = True
 
+    @property
+    def costly(self) -> bool:
+        return True  # expressions are compiled
+
+    def validate(self, obj: Object) -> Errors:
+        return self._mistakes(obj["spec"], {})
+
+    def validate_update(self, obj: Object, old: Object) -> Errors:
+        return self._mistakes(obj["spec"], old["spec"])
+
+    @staticmethod
+    def _mistakes(spec: Object, old: Object) -> Errors:
+        selectors, stored = spec.get("selectors") or [], old.get("selectors") or []
+        errors = selectors_mistakes(selectors, "spec.selectors", stored=stored)
+        errors += each(spec.get("config") or [], _MOST_CONFIGURATIONS, configuration_mistakes, "spec.config")
+        extended = spec.get("extendedResourceName")
+        if extended is not None and not is_extended(extended):
+            sentence = "must be a valid extended resource name"
+            errors.append(invalid("spec.extendedResourceName", extended, sentence))
+        return errors
+
     def row(self, obj: Object, now: float) -> Sequence[Any]:
         return _named_row(obj, now)
 
@@ -51,6 +86,26 @@ class DeviceTaintRuleKind(CountedKind):
     unconditional_update: ClassVar[bool] = False
     new_status: ClassVar[Object | None] = {}
 
+    def default(self, obj: Object) -> None:
+        if (taint := obj["spec"].get("taint")) is not None:
+            _default_taint(taint)
+
+    def validate(self, obj: Object) -> Errors:
+        spec, at = obj["spec"], "spec.deviceSelector"
+        errors: Errors = []
+        judges = (("driver", driver_name_mistakes), ("pool", pool_name_mistakes), ("device", name_mistakes))
+        for field, judge in judges:
+            if (name := (spec.get("deviceSelector") or {}).get(field)) is not None:
+                errors += judge(name, f"{at}.{field}")
+        return errors + taint_mistakes(spec.get("taint") or {}, "spec.taint")
+
+    def validate_status(self, obj: Object, old: Object) -> Errors:
+        conditions = (obj.get("status") or {}).get("conditions") or []
+        errors = conditions_mistakes(conditions, "status.conditions")
+        if len(conditions) > _MOST_CONDITIONS:
+            errors.append(too_many("status.conditions", len(conditions), _MOST_CONDITIONS))
+        return errors
+
     def row(self, obj: Object, now: float) -> Sequence[Any]:
         return _named_row(obj, now)
 
@@ -63,6 +118,10 @@ class ResourceClaimKind(Kind):
     columns = (Column("Name", format="name"), Column("State"), Column("Age"))
     delete_answers_object = True
 
+    @property
+    def costly(self) -> bool:
+        return True  # expressions are compiled
+
     def default(self, obj: Object) -> None:
         _default_requests(obj["spec"])
 
@@ -73,11 +132,23 @@ class ResourceClaimKind(Kind):
         keep_status(obj, old)
 
     def validate(self, obj: Object) -> Errors:
-        return _request_mistakes(obj["spec"], "spec.devices.requests")
+        return spec_mistakes(obj["spec"], "spec")
 
     def validate_update(self, obj: Object, old: Object) -> Errors:
-        fixed = obj["spec"] == old["spec"]
-        return self.validate(obj) + ([] if fixed else [immutable("spec", obj["spec"])])
+        return [] if obj["spec"] == old["spec"] else [immutable("spec", printed_claim(obj["spec"]))]
+
+    def default_status(self, obj: Object) -> None:
+        super().default_status(obj)
+        allocation = (obj.get("status") or {}).get("allocation") or {}
+        for result in (allocation.get("devices") or {}).get("results") or ():
+            _default_tolerations(result)
+
+    def prepare_status(self, obj: Object, old: Object) -> None:
+        super().prepare_status(obj, old)
+        keep_allocated(obj, old)
+
+    def validate_status(self, obj: Object, old: Object) -> Errors:
+        return status_mistakes(obj, old)
 
     def row(self, obj: Object, now: float) -> Sequence[Any]:
         meta, status = obj["metadata"], obj.get("status") or {}
@@ -96,15 +167,21 @@ class ResourceClaimTemplateKind(Kind):
     columns = _NAME_AND_AGE
     delete_answers_object = True
 
+    @property
+    def costly(self) -> bool:
+        return True  # expressions are compiled
+
     def default(self, obj: Object) -> None:
         _default_requests(obj["spec"].get("spec") or {})
 
     def validate(self, obj: Object) -> Errors:
-        return _request_mistakes(obj["spec"].get("spec") or {}, "spec.spec.devices.requests")
+        meta = obj["spec"].get("metadata") or {}
+        errors = validate_labels(meta.get("labels") or {}, "spec.metadata.labels")
+        errors += validate_annotations(meta.get("annotations") or {}, "spec.metadata.annotations")
+        return errors + spec_mistakes(obj["spec"].get("spec") or {}, "spec.spec")
 
     def validate_update(self, obj: Object, old: Object) -> Errors:
-        fixed = obj["spec"] == old["spec"]
-        return self.validate(obj) + ([] if fixed else [immutable("spec", obj["spec"])])
+        return [] if obj["spec"] == old["spec"] else [immutable("spec", printed_template(obj["spec"]))]
 
     def row(self, obj: Object, now: float) -> Sequence[Any]:
         return _named_row(obj, now)
@@ -118,16 +195,22 @@ class ResourceSliceKind(CountedKind):
     delete_answers_object = True
     field_names = ("spec.nodeName", "spec.driver")
 
+    def default(self, obj: Object) -> None:
+        for device in obj["spec"].get("devices") or ():
+            for taint in device.get("taints") or ():
+                _default_taint(taint)
+
     def validate(self, obj: Object) -> Errors:
-        spec = obj["spec"]
-        errors = driver_name_mistakes(spec.get("driver", ""), "spec.driver")
-        pool = (spec.get("pool") or {}).get("name", "")
-        if not pool:
-            errors.append(required("spec.pool.name"))
-        devices = spec.get("devices") or []
-        if len(devices) > _MOST_DEVICES:
-            errors.append(too_many("spec.devices", len(devices), _MOST_DEVICES))
-        return errors + _name_mistakes(devices, "spec.devices")
+        return slice_mistakes(obj["spec"])
+
+    def validate_update(self, obj: Object, old: Object) -> Errors:
+        return slice_mistakes(obj["spec"], old["spec"])
+
+    def warnings(self, obj: Object, old: Object | None) -> list[str]:
+        driver = obj["spec"].get("driver", "")
+        if driver == driver.lower():
+            return []
+        return [f"spec.driver: driver names should be lowercase; {show(driver)} contains uppercase characters"]
 
     def fields(self, obj: Object) -> Mapping[str, str]:
         spec = obj["spec"]
@@ -148,38 +231,18 @@ def _default_requests(spec: Object) -> None:
                     wanted["allocationMode"] = "ExactCount"
                 if wanted["allocationMode"] == "ExactCount" and not wanted.get("count"):
                     wanted["count"] = 1
+                _default_tolerations(wanted)
 
 
-def _request_mistakes(spec: Object, at: str) -> Errors:
-    requests = (spec.get("devices") or {}).get("requests") or []
-    errors = _name_mistakes(requests, at)
-    if len(requests) > _MOST_REQUESTS:
-        errors.append(too_many(at, len(requests), _MOST_REQUESTS))
-    for i, request in enumerate(requests):
-        exactly, first = request.get("exactly"), request.get("firstAvailable")
-        if (exactly is None) == (not first):
-            if exactly is None:
-                errors.append(required(f"{at}[{i}]", "exactly one of `exactly` or `firstAvailable` is required"))
-            else:
-                sentence = "exactly one of `exactly` or `firstAvailable` is required, but multiple fields are set"
-                errors.append(invalid(f"{at}[{i}]", request, sentence))
-        if exactly is not None:
-            name, path = exactly.get("deviceClassName", ""), f"{at}[{i}].exactly.deviceClassName"
-            errors += [invalid(path, name, s) for s in dns_subdomain(name)] if name else [required(path)]
-    return errors
+def _default_tolerations(holder: Object) -> None:
+    for toleration in holder.get("tolerations") or ():
+        if not toleration.get("operator"):
+            toleration["operator"] = "Equal"
 
 
-def _name_mistakes(entries: list[Object], at: str) -> Errors:
-    errors: Errors = []
-    again = set(repeated(entry.get("name", "") for entry in entries))
-    for i, entry in enumerate(entries):
-        name = entry.get("name", "")
-        errors += (
-            [invalid(f"{at}[{i}].name", name, s) for s in dns_label(name)] if name else [required(f"{at}[{i}].name")]
-        )
-        if name and i in again:
-            errors.append(duplicate(f"{at}[{i}].name", name))
-    return errors
+def _default_taint(taint: Object) -> None:
+    if not taint.get("timeAdded"):
+        taint["timeAdded"] = text(SYSTEM_CLOCK.time())
 
 
 DEVICE_CLASS = DeviceClassKind()

@@ -42,6 +42,8 @@ def _json_name(name: str) -> str:
 
 
 _IRREGULAR = {
+    "APIGroup": "apiGroup",
+    "CEL": "cel",
     "IP": "ip",
     "UID": "uid",
     "APIVersion": "apiVersion",
@@ -53,6 +55,8 @@ _IRREGULAR = {
 
 NODE_ADDRESS = struct(Type="", Address="")
 TAINT = struct(Key="", Value="", Effect="", TimeAdded=None)
+TOLERATION = struct(Key="", Operator="", Value="", Effect="", TolerationSeconds=None)
+TRUST_BUNDLE = struct(Name=None, SignerName=None, LabelSelector=None, Optional=None, Path="")
 POD_IP = struct(IP="")
 SECCOMP_PROFILE = struct(Type="", LocalhostProfile=None)
 POD_RESOURCE_CLAIM = struct(Name="", ResourceClaimName=None, ResourceClaimTemplateName=None)
@@ -70,8 +74,51 @@ AUDIT_ANNOTATION = struct(Key="", ValueExpression="")
 SCOPE_SELECTOR = struct(MatchExpressions=list_of(struct(ScopeName="", Operator="", Values=None)))
 PARENT_REFERENCE = struct(Group="", Resource="", Namespace="", Name="")
 SUCCESS_POLICY = struct(Rules=list_of(struct(SucceededIndexes=None, SucceededCount=None)))
+FAILURE_POLICY = struct(
+    Rules=list_of(
+        struct(
+            Action="",
+            OnExitCodes=struct(ContainerName=None, Operator="", Values=None),
+            OnPodConditions=list_of(struct(Type="", Status="")),
+        )
+    )
+)
 UNCOUNTED_PODS = struct(Succeeded=None, Failed=None)
 VOLUME_NODE_AFFINITY = struct(Required=struct(NodeSelectorTerms=list_of(NODE_SELECTOR_TERM)))
+_METADATA = ("name", "generateName", "namespace", "labels", "annotations", "ownerReferences", "finalizers")
+_CLAIM_RESOURCES = struct(Limits=None, Requests=None)
+_CLAIM_SPEC = struct(
+    AccessModes=None,
+    Selector=None,
+    Resources=lambda held: _CLAIM_RESOURCES(held or {}),
+    VolumeName="",
+    StorageClassName=None,
+    VolumeMode=None,
+    DataSource=struct(APIGroup=None, Kind="", Name=""),
+    DataSourceRef=struct(APIGroup=None, Kind="", Name="", Namespace=None),
+    VolumeAttributesClassName=None,
+)
+_CLAIM_STATUS = struct(
+    Phase="",
+    AccessModes=None,
+    Capacity=None,
+    Conditions=None,
+    AllocatedResources=None,
+    AllocatedResourceStatuses=None,
+    CurrentVolumeAttributesClassName=None,
+    ModifyVolumeStatus=None,
+    HealthStatus=None,
+)
+
+
+def _claim(claim: Object) -> Object:
+    """A claim's metadata are not apart from its other fields, and have JSON names."""
+    meta = claim.get("metadata") or {}
+    shown = {name: meta[name] for name in _METADATA if name in meta}
+    return shown | {"Spec": _CLAIM_SPEC(claim.get("spec") or {}), "Status": _CLAIM_STATUS(claim.get("status") or {})}
+
+
+CLAIMS = list_of(_claim)
 _SCALING_RULES = struct(
     StabilizationWindowSeconds=None,
     SelectPolicy=None,

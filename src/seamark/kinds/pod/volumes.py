@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from seamark.errors import Object
 from seamark.kinds.core.automount import TOKEN_PROJECTION
+from seamark.kinds.language import go_names
 from seamark.kinds.pod.environment import (
     VOLUME_FIELDS,
     backstep_mistakes,
@@ -238,7 +239,7 @@ def _trust_bundle_mistakes(source: Object, path: str) -> Errors:
     errors: Errors = []
     name, signer = source.get("name"), source.get("signerName")
     if name is not None and signer is not None:
-        errors.append(invalid(path, source, "only one of name and signerName may be used"))
+        errors.append(invalid(path, go_names.TRUST_BUNDLE(source), "only one of name and signerName may be used"))
     elif name is not None:
         if not name:
             errors.append(required(f"{path}.name", "must be a valid object name"))

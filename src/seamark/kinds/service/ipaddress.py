@@ -27,6 +27,7 @@ class IPAddressKind(Kind):
     shape_name = "io.k8s.api.networking.v1.IPAddress"
     short_names = ("ip",)
     columns = (Column("Name", format="name"), Column("ParentRef"), Column("Age"))
+    name_is_free = False
 
     def validate_name(self, name: str, *, prefix: bool) -> list[str]:
         return list(canonical_ip_mistakes(name))

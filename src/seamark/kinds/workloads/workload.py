@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from seamark.errors import Object
 from seamark.kinds.counted import CountedKind, same_generation
+from seamark.kinds.language import go_names
 from seamark.kinds.pod.defaults import default_spec
 from seamark.kinds.pod.validation import template_mistakes
 from seamark.kinds.pod.warnings import spec_warnings
@@ -99,8 +100,9 @@ def not_more_than(status: Object, fields: Sequence[str], whole: str, said: str) 
 def fixed_mistakes(obj: Object, old: Object, fields: Sequence[str]) -> Errors:
     """Errors about fields of the spec that changed but are immutable."""
     after, before = obj["spec"], old["spec"]
+    printers = {"selector": printed, "volumeClaimTemplates": go_names.CLAIMS}
     return [
-        immutable(f"spec.{field}", printed(after.get(field)) if field == "selector" else after.get(field))
+        immutable(f"spec.{field}", printers[field](after.get(field)) if field in printers else after.get(field))
         for field in fields
         if after.get(field) != before.get(field)
     ]
