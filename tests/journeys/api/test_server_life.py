@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import resource
+import signal
 import socket
 import ssl
 import stat
@@ -263,3 +264,21 @@ def test_clients_are_served_though_silent_ones_take_all_descriptors(start: Start
     assert call(server, "GET", "/api/v1/namespaces/default")[0] == 200
     assert server.stop() == 0
     assert server.log.count("cannot accept connections for a moment: Too many open files; see `ulimit -n`") == 1
+
+
+def test_it_ends_in_order_when_its_terminal_is_closed(start: Start) -> None:
+    server = start()
+    server.process.send_signal(signal.SIGHUP)
+    assert server.process.wait() == 0
+
+
+def test_it_stays_when_its_terminal_is_closed_if_it_was_told_to(tmp_path: Path) -> None:
+    """As `nohup` starts it."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        server = Seamark(tmp_path / "data")
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    server.process.send_signal(signal.SIGHUP)
+    assert call(server, "GET", "/api/v1/namespaces/default")[0] == 200
+    assert server.stop() == 0
