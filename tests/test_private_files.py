@@ -142,6 +142,32 @@ def test_a_directory_that_was_named_may_be_another_users_unless_anybody_could_ha
 
 
 @ROOT
+def test_a_directory_of_root_may_be_open_to_all_but_what_others_put_there_is_refused(tmp_path: Path) -> None:
+    """As the volumes of Pods are: root's, and writable for all, because their processes are of other users."""
+    data = tmp_path / "data"
+    for folder in (data, data / "pki"):
+        folder.mkdir()
+    (data / "store.db").touch()
+    (data / "store.db").chmod(0o666)
+    for each in (data / "pki", data / "store.db"):
+        os.chown(each, NOBODY - 1, -1)
+    for folder in (tmp_path, *tmp_path.parents[:2]):
+        folder.chmod(0o755)
+    data.chmod(0o777)
+    os.seteuid(NOBODY)
+    try:
+        make_private_directory(data, named=True)
+        os.close(open_private(data / "kubeconfig", CREATE))
+        with pytest.raises(OSError, match="pki belongs to another user"):
+            make_private_directory(data / "pki")
+        with pytest.raises(OSError, match=r"store\.db belongs to another user"):
+            open_private(data / "store.db", CREATE)
+    finally:
+        os.seteuid(0)
+    assert mode(data / "kubeconfig") == 0o600
+
+
+@ROOT
 def test_keys_that_another_user_put_into_an_open_data_directory_are_not_believed(tmp_path: Path) -> None:
     """The attack: a data directory that all could write to, and in it a ``pki`` with a token that its maker knows."""
     data = tmp_path / "data"

@@ -10,6 +10,7 @@ from called_servers import Trusted
 
 CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1"
 SECRETS = "/api/v1/namespaces/default/secrets"
+LONGEST = 30  # seconds that a webhook may take; the usual ten were too few on a machine that stood still for a while
 ON_SECRETS = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": ["secrets"]}
 
 
@@ -57,6 +58,7 @@ class Hooks:
             "rules": list(rules),
             "sideEffects": "None",
             "admissionReviewVersions": ["v1"],
+            "timeoutSeconds": LONGEST,
             **fields,
         }
 

@@ -51,6 +51,14 @@ def test_help_needs_next_to_nothing() -> None:
     )
 
 
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_what_the_locale_cannot_show_is_escaped(encoding: str) -> None:
+    words, environment = [sys.executable, "-m", "seamark", "--help"], {**os.environ, "PYTHONIOENCODING": encoding}
+    done = subprocess.run(words, capture_output=True, env=environment)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"COMMAND \\u2026" in done.stdout
+
+
 def test_help_may_be_cut_off_by_its_reader() -> None:
     reading, writing = os.pipe()
     os.close(reading)  # as `| head -1` does, sooner or later

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import uuid
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,26 @@ async def test_a_file_and_processes_that_serve_together(tmp_path: Path, seed: in
     faults = repeated([killed([machine]), *(for_a_while(fault, *WHILE) for fault in lasting)])
     async with processes([machine], chance) as site:
         check(await run(site, seed, operations=OPERATIONS, faults=faults), seed)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+async def test_an_etcd_and_processes_that_serve_together(
+    tmp_path: Path, seed: int, etcd: etcd_server.EtcdCluster
+) -> None:
+    """Two servers, one of them of several processes, each with a way of its own to the same etcd."""
+    chance, prefix = random.Random(seed), uuid.uuid4().hex
+    async with relays(etcd.addresses * 2) as between:
+        stores = [f"etcd://{relay.address}/{prefix}" for relay in between]
+        machine = Machine(tmp_path / "data-0", "--store", stores[0], "--workers", chance.choice("23"))
+        machines = [machine, Machine(tmp_path / "data-1", "--store", stores[1])]
+        lasting: list[Fault] = [
+            stopped(lambda: [each.pid for each in machines]),
+            worker_stopped(machine),
+            *(fault for relay in between for fault in (relay.dropping, relay.holding, relay.delaying)),
+        ]
+        faults = repeated([killed(machines), *(for_a_while(fault, *WHILE) for fault in lasting)])
+        async with processes(machines, chance) as site:
+            check(await run(site, seed, operations=OPERATIONS, faults=faults), seed)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -112,7 +112,7 @@ class Config(msgspec.Struct):
 def read(path: Path, *, required: bool = False) -> Config:
     """Read one file; a missing file counts as empty unless it is ``required``."""
     try:
-        text = path.read_text()
+        text = path.read_text(encoding="utf-8")
     except FileNotFoundError as error:
         if required:
             raise KubeconfigError(f"there is no kubeconfig at {path}") from error

@@ -30,7 +30,7 @@ BEARER_PROTOCOL = "base64url.bearer.authorization.k8s.io."
 def read_token_file(path: Path) -> dict[str, User]:
     """Kubernetes' static token file: ``token,user,uid,"group1,group2"`` per line."""
     users: dict[str, User] = {}
-    with path.open(newline="") as lines:
+    with path.open(encoding="utf-8", newline="") as lines:
         for number, row in enumerate(csv.reader(lines), 1):
             if not row or row[0].startswith("#"):
                 continue

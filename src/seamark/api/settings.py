@@ -67,8 +67,8 @@ class ApiSettings(Section, frozen=True):
     max_connections: Annotated[
         int,
         setting(
-            "Connections at once, at most 3/4 of the files that the process may open (`ulimit -n`); beyond that, the "
-            "one that was idle the longest is closed for a new one."
+            "Connections at once, at most 3/4 of the files that the process may open (`ulimit -n`), and 48 fewer than "
+            "these; beyond that, the one that was idle the longest is closed for a new one."
         ),
     ] = 10_000
 

@@ -27,6 +27,7 @@ from __future__ import annotations
 import errno
 import gc
 import importlib
+import io
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -191,6 +192,8 @@ def guarded(run: Callable[[list[str]], int], arguments: list[str]) -> int:
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # the shell closed it (>&-)
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w"))
+        if isinstance(stream := getattr(sys, name), io.TextIOWrapper):  # another in tests
+            stream.reconfigure(errors="backslashreplace")  # the locale may have no "…", nor what people wrote
     try:
         code = run(arguments)
         sys.stdout.flush()  # at the very end of the program, a BrokenPipeError could not be caught

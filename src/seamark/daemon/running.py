@@ -33,7 +33,7 @@ async def run(
     ready: Callable[[Daemon], Awaitable[None]],
     forks: Forks | None = None,
 ) -> None:
-    """Run until SIGTERM or SIGINT; ``ready`` is called once everything is up.  ``forks`` starts the workers."""
+    """Run until SIGTERM, SIGINT or SIGHUP; ``ready`` is called once everything is up.  ``forks`` starts the workers."""
     daemon = Daemon(config, components, forks)
     with _signals(daemon) as is_up:
         try:
@@ -57,7 +57,9 @@ async def run(
 
 @contextmanager
 def _signals(daemon: Daemon) -> Iterator[Callable[[], None]]:
-    """SIGTERM and SIGINT stop a running daemon in order, and interrupt one that is still starting.
+    """SIGTERM, SIGINT and SIGHUP stop a running daemon in order, and interrupt one that is still starting.
+
+    SIGHUP comes when the terminal is closed; a daemon that ``nohup`` started stays.
 
     Yields a function to call once the daemon is running.
     """
@@ -76,7 +78,10 @@ def _signals(daemon: Daemon) -> Iterator[Callable[[], None]]:
         nonlocal starting
         starting = False
 
-    for number in (signal.SIGTERM, signal.SIGINT):
+    numbers = [signal.SIGTERM, signal.SIGINT]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        numbers.append(signal.SIGHUP)
+    for number in numbers:
         loop.add_signal_handler(number, end, number)
     try:
         yield is_up

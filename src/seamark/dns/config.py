@@ -143,7 +143,7 @@ class ForwardConfig(Section, frozen=True):
 
 def _lines(words: Sequence[str]) -> tuple[str, ...]:
     try:
-        return tuple(Path(words[-1]).read_text().splitlines())
+        return tuple(Path(words[-1]).read_text(encoding="utf-8").splitlines())
     except OSError as error:
         raise ValueError(f"cannot read it: {error.strerror}") from error
 

@@ -14,7 +14,7 @@ from served import ADMIN, OTHER, served
 from seamark.api.certificates import Authority
 from seamark.api.http import listener as listening
 from seamark.api.http import protocol as http
-from seamark.api.http.listener import NOT_TLS, Listener
+from seamark.api.http.listener import NOT_TLS, Listener, most_connections
 from seamark.api.http.messages import Response, Streaming
 from seamark.api.http.pieces import frame
 from seamark.api.http.protocol import Connection
@@ -543,6 +543,7 @@ def test_plain_http_on_a_tls_port_is_told_so(run, authority):
 
 def test_never_more_connections_than_open_files():
     assert Listener(lambda request: Response(200), tls=None, max_connections=10**9)._max_connections < 2**20
+    assert [most_connections(files) for files in (20, 64, 256, 1024)] == [1, 16, 192, 768]
 
 
 # --- certificates ----------------------------------------------------------------------------------

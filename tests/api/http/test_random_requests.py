@@ -192,6 +192,8 @@ class Beginning:
         revision = await store.revision()
         await self._api.api.cache.reach(revision)
         await store.compact(revision)
+        for collection in self._api.api.cache.collections:
+            collection.forget_before(revision + 1)
 
 
 def resident_megabytes() -> float:

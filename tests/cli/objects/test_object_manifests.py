@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -117,3 +120,20 @@ def test_where_an_object_belongs() -> None:
     assert manifest("Node", name="a").namespace_for(node, asked="shop", default="default") == ""
     with pytest.raises(Failure, match="is of the namespace own, not of shop"):
         manifest(name="a", namespace="own").namespace_for(service, asked="shop", default="default")
+
+
+@pytest.mark.parametrize("name", ["f.yaml", "-"])
+def test_files_are_utf_8_whatever_the_locale(name: str, tmp_path: Path) -> None:
+    text = f"{ONE}data: {{greeting: Grüße}}\n"
+    (tmp_path / "f.yaml").write_text(text, encoding="utf-8")
+    program = "from seamark.cli.objects import manifests as m; import sys; print(ascii(m.read_all(sys.argv[1:])[0]))"
+    # Python takes the locale C for UTF-8 unless it is told not to, and there may be no other one here.
+    plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    done = subprocess.run(
+        [sys.executable, "-c", program, name],
+        input=text.encode(),
+        capture_output=True,
+        cwd=tmp_path,
+        env={**os.environ, **plain},
+    )
+    assert (done.stderr, "Gr\\xfc\\xdfe" in done.stdout.decode()) == (b"", True)

@@ -6,6 +6,8 @@ import asyncio
 import contextlib
 import json
 import os
+import resource
+import signal
 import socket
 import ssl
 import stat
@@ -247,3 +249,36 @@ def test_what_is_no_http_hurts_nobody(shared_server: Seamark, sent: bytes) -> No
         sock.sendall(sent)
         sock.recv(65536)
     assert call(shared_server, "GET", "/api/v1/nodes")[0] == 200
+
+
+@pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="only Linux limits another process")
+def test_clients_are_served_though_silent_ones_take_all_descriptors(start: Start) -> None:
+    server = start()
+    resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE, (64, 64))
+    host, _, port = server.url.removeprefix("https://").partition(":")
+    with contextlib.ExitStack() as stack:
+        for _ in range(100):
+            stack.enter_context(socket.create_connection((host, int(port))))
+        for _ in range(3):
+            assert call(server, "GET", "/api/v1/namespaces/default")[0] == 200
+    assert call(server, "GET", "/api/v1/namespaces/default")[0] == 200
+    assert server.stop() == 0
+    assert server.log.count("cannot accept connections for a moment: Too many open files; see `ulimit -n`") == 1
+
+
+def test_it_ends_in_order_when_its_terminal_is_closed(start: Start) -> None:
+    server = start()
+    server.process.send_signal(signal.SIGHUP)
+    assert server.process.wait() == 0
+
+
+def test_it_stays_when_its_terminal_is_closed_if_it_was_told_to(tmp_path: Path) -> None:
+    """As `nohup` starts it."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        server = Seamark(tmp_path / "data")
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    server.process.send_signal(signal.SIGHUP)
+    assert call(server, "GET", "/api/v1/namespaces/default")[0] == 200
+    assert server.stop() == 0

@@ -65,7 +65,8 @@ def test_all_end_in_order_when_told_to_stop(start: Start) -> None:
     server = start("--workers", "2", "--dns-port", "0", "--nodes", "0", verb="up")
     all_of_them = processes(server.process.pid)
     for pid in all_of_them[1:]:
-        os.kill(pid, signal.SIGTERM)  # as a service manager tells all processes of a service: only the main one acts
+        for number in (signal.SIGTERM, signal.SIGHUP):  # a service manager, or the terminal, tells all of them …
+            os.kill(pid, number)  # … and only the main one acts
     assert call(server, "GET", MAPS)[0] == 200
     assert server.stop() == 0
     assert all(map(gone, all_of_them))

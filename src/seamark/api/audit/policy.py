@@ -147,7 +147,7 @@ def read(file: Path) -> Policy:
     import yaml
 
     try:
-        policy = msgspec.convert(yaml.safe_load(file.read_text()), Policy)
+        policy = msgspec.convert(yaml.safe_load(file.read_text(encoding="utf-8")), Policy)
     except OSError as error:
         raise PolicyError(f"cannot read the audit policy {file}: {error.strerror}") from error
     except (yaml.YAMLError, ValueError, RecursionError) as error:  # a date that is none, or brackets without end

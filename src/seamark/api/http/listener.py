@@ -37,8 +37,12 @@ STALLED_SECONDS = 60.0
 SWEEP_SECONDS = 5.0
 FINISH_SECONDS = 0.8
 SIOCOUTQNSD = 0x894B  # Linux: how many bytes a socket has yet to send
-# How long nothing is accepted after the system had no descriptor or memory for a connection.
-ACCEPT_AGAIN_SECONDS = 1.0
+# How long nothing is accepted after the system had no descriptor or memory for a connection: until those that made room
+# are closed, or, where all are in use, one may have ended.  That is said once, and again only after a minute.
+ACCEPT_SOON_SECONDS, ACCEPT_AGAIN_SECONDS = 0.01, 1.0
+SAY_AGAIN_SECONDS = 60.0
+# Descriptors that are not for connections: those of the store, the logs, DNS, and the requests that we send ourselves.
+OWN_FILES = 48
 BACKLOG = 1024
 LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # by the address that stands for all of the machine
 # TCP keepalive: the kernel probes a quiet client, and closes the connection if it does not answer.
@@ -62,7 +66,8 @@ class Listener:
         self._handler = handler
         self._admit = admit
         self._tls = tls
-        self._max_connections = min(max_connections, _open_files() * 3 // 4)
+        self._max_connections = min(max_connections, most_connections(_open_files()))
+        self._say_at = 0.0  # when it may be said again that nothing can be accepted
         self._listening: list[socket.socket] = []
         self._silent: dict[Connection, socket.socket] = {}  # the oldest first
         self.connections = Connections(unread)
@@ -138,10 +143,12 @@ class Listener:
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as error:
-                log.warning("cannot accept connections for a moment: %s", error.strerror)
-                self._close_idlest()
+                if loop.time() >= self._say_at:
+                    log.warning("cannot accept connections for a moment: %s; see `ulimit -n`", error.strerror)
+                    self._say_at = loop.time() + SAY_AGAIN_SECONDS
+                pause = ACCEPT_SOON_SECONDS if self._close_idlest() else ACCEPT_AGAIN_SECONDS
                 loop.remove_reader(listening)
-                loop.call_later(ACCEPT_AGAIN_SECONDS, self._accept_again, listening)
+                loop.call_later(pause, self._accept_again, listening)
                 return
             if self.share is None or not self.share(client):
                 self.take(client)
@@ -300,6 +307,11 @@ def _hung_up(transport: asyncio.Transport) -> bool:
     looking = select.poll()
     looking.register(transport.get_extra_info("socket").fileno(), getattr(select, "POLLRDHUP", 0))
     return bool(looking.poll(0))
+
+
+def most_connections(files: int) -> int:
+    """How many connections there may be where so many descriptors are allowed."""
+    return max(1, min(files * 3 // 4, files - OWN_FILES))
 
 
 def _open_files() -> int:

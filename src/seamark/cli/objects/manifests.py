@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 import sys
 from collections.abc import Iterator, Sequence
@@ -66,6 +67,8 @@ def read_all(names: Sequence[str]) -> list[Manifest]:
 
 def _texts(name: str) -> Iterator[tuple[str, str]]:
     if name == "-":
+        if isinstance(sys.stdin, io.TextIOWrapper):  # another in tests
+            sys.stdin.reconfigure(encoding="utf-8")  # as YAML and JSON are, whatever the locale
         yield "STDIN", sys.stdin.read()
         return
     path = Path(name)
@@ -76,7 +79,7 @@ def _texts(name: str) -> Iterator[tuple[str, str]]:
             if not files:
                 raise Failure(f"the directory {name} has no file that ends in {', '.join(SUFFIXES)}")
         for each in files:
-            yield str(each), each.read_text()
+            yield str(each), each.read_text(encoding="utf-8")
     except OSError as error:
         raise Failure(f"cannot read {name}: {error.strerror}") from error
     except UnicodeDecodeError as error:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from seamark.cli.clusters import WHICH_CLUSTER, connection_of
 from seamark.cli.failure import Failure
 from seamark.cli.parsing import verb_parser
+from seamark.cli.running import limits
 from seamark.cli.running.serving import given_up
 from seamark.cli.settings import ENVIRONMENT, add_settings, config_of
 from seamark.kinds.values.hosts import bracketed
@@ -48,6 +49,7 @@ def parser() -> argparse.ArgumentParser:
 
 def main(arguments: list[str]) -> int:
     config = config_of(parser().parse_args(arguments), "controllers")
+    limits.check()
 
     import uvloop
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from seamark.cli.clusters import WHICH_CLUSTER, connection_of, kubeconfig_of
 from seamark.cli.parsing import verb_parser
+from seamark.cli.running import limits
 from seamark.cli.running.serving import given_up
 from seamark.cli.settings import ENVIRONMENT, add_settings, config_of
 from seamark.kinds.values.hosts import bracketed
@@ -37,6 +38,7 @@ def parser() -> argparse.ArgumentParser:
 
 def main(arguments: list[str]) -> int:
     config = config_of(parser().parse_args(arguments), "dns")
+    limits.check()
 
     import uvloop
 

@@ -41,10 +41,10 @@ def merge_for_user(kubeconfig: Path, context: str) -> Path:
     """Add the only context of ``kubeconfig``, under that name, to the user's kubeconfig; returns its path."""
     target = users_kubeconfig(os.environ, Path.home())
     try:
-        entries = entries_of(yaml.safe_load(kubeconfig.read_text()), context)
+        entries = entries_of(yaml.safe_load(kubeconfig.read_text(encoding="utf-8")), context)
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with _locked(target):
-            text = target.read_text() if target.exists() else ""
+            text = target.read_text(encoding="utf-8") if target.exists() else ""
             _replace(target, merged(text, entries, context, source=str(target)))
     except OSError as error:
         raise Failure(f"cannot merge into {target}: {error.strerror or error}") from error

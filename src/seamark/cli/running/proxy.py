@@ -13,7 +13,7 @@ from seamark.cli.clusters import connection_of
 from seamark.cli.failure import Failure
 from seamark.cli.light_imports import import_http_client
 from seamark.cli.parsing import add_switch, verb_parser
-from seamark.cli.running import memory
+from seamark.cli.running import limits, memory
 from seamark.cli.running.serving import given_up
 from seamark.cli.settings import ENVIRONMENT, add_settings, config_of
 
@@ -82,6 +82,7 @@ def main(arguments: list[str]) -> int:
             log.warning("%s does nothing here", name)
     if options.cleanup:
         return _clean_up()
+    limits.check()
 
     import uvloop
 

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from seamark.cli.failure import Failure
-from seamark.cli.running import memory
+from seamark.cli.running import limits, memory
 from seamark.cli.terminal import Progress
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ log = logging.getLogger(__name__)
 
 def serve(config: Config, components: Collection[Component], ready: Callable[[Daemon], Awaitable[None]]) -> None:
     """Run a daemon until it is told to stop."""
+    limits.check()
     gc.disable()  # a start makes little garbage, and looking for it took a tenth of its time
     try:
         _serve(config, components, ready)

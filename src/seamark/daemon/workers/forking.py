@@ -137,6 +137,7 @@ def obey(main: int) -> None:
     # A signal to the whole group of processes is for the main one, which then ends the others in order.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
     die_with_parent(signal.SIGKILL)
     if os.getppid() != main:  # it had ended before
         os._exit(1)
