@@ -398,48 +398,45 @@ class TestAlike:
         assert not api.api.watches.open
 
 
-class TestRounds:
+@pytest.mark.parametrize("size", [40_000, 200_000], ids=["an event", "an event in pieces"])
+@pytest.mark.parametrize("selector", ["", "&labelSelector=a{0}!%3Db"], ids=["alike", "each its own"])
+async def test_in_one_turn_so_much_is_written(api, monkeypatch, size, selector):
     """A large event for many watches is not written to all of them at once: other clients would wait."""
+    monkeypatch.setattr(rounds, "AT_ONCE", 5 * 210_000)
+    monkeypatch.setattr(turns, "TURN", 0)  # so that one of them goes on in a turn
+    version = api.api.cache.revision
+    query = f"watch=1&resourceVersion={version}"
+    watches = [await api.watch(f"{BASE}?{query}{selector.format(n)}") for n in range(100)]
+    sums = [0]
+    place = prefix_of(CONFIGMAPS, "default")
+    value = b'{"metadata":{"name":"large","namespace":"default"},"data":{"a":"%b"}}' % (b"x" * size)
+    api.api.cache.apply(Batch([Change(place + "large", value, None, version + 1)], version + 1))
+    small = b'{"metadata":{"name":"small","namespace":"default"}}'
+    api.api.cache.apply(Batch([Change(place + "small", small, None, version + 2)], version + 2))
+    while sums[-1] < 100 * size:
+        sums.append(sum(len(frame) for lines in watches for frame in lines.frames))
+        await asyncio.sleep(0)
+    assert max(after - before for before, after in pairwise(sums)) <= 5 * 210_000
+    for lines in watches:
+        assert told(await lines.wait_for(2)) == [("ADDED", "large"), ("ADDED", "small")]
+    assert api.api.cache.of(CONFIGMAPS).behind == 0
 
-    SELECTORS = ("", "&labelSelector=a{0}!%3Db")
 
-    @pytest.mark.parametrize("size", [40_000, 200_000], ids=["an event", "an event in pieces"])
-    @pytest.mark.parametrize("selector", SELECTORS, ids=["alike", "each its own"])
-    async def test_in_one_turn_so_much_is_written(self, api, monkeypatch, size, selector):
-        monkeypatch.setattr(rounds, "AT_ONCE", 5 * 210_000)
-        monkeypatch.setattr(turns, "TURN", 0)  # so that one of them goes on in a turn
-        version = api.api.cache.revision
-        query = f"watch=1&resourceVersion={version}"
-        watches = [await api.watch(f"{BASE}?{query}{selector.format(n)}") for n in range(100)]
-        sums = [0]
-        place = prefix_of(CONFIGMAPS, "default")
-        value = b'{"metadata":{"name":"large","namespace":"default"},"data":{"a":"%b"}}' % (b"x" * size)
-        api.api.cache.apply(Batch([Change(place + "large", value, None, version + 1)], version + 1))
-        small = b'{"metadata":{"name":"small","namespace":"default"}}'
-        api.api.cache.apply(Batch([Change(place + "small", small, None, version + 2)], version + 2))
-        while sums[-1] < 100 * size:
-            sums.append(sum(len(frame) for lines in watches for frame in lines.frames))
-            await asyncio.sleep(0)
-        assert max(after - before for before, after in pairwise(sums)) <= 5 * 210_000
-        for lines in watches:
-            assert told(await lines.wait_for(2)) == [("ADDED", "large"), ("ADDED", "small")]
-        assert api.api.cache.of(CONFIGMAPS).behind == 0
+async def test_those_that_fail_or_leave_meanwhile_keep_no_other_waiting(api, monkeypatch, caplog):
+    monkeypatch.setattr(rounds, "AT_ONCE", 0)
+    monkeypatch.setattr(turns, "TURN", 0)
+    watches = [await api.watch(f"{BASE}?watch=1&resourceVersion={api.api.cache.revision}") for _ in range(5)]
 
-    async def test_those_that_fail_or_leave_meanwhile_keep_no_other_waiting(self, api, monkeypatch, caplog):
-        monkeypatch.setattr(rounds, "AT_ONCE", 0)
-        monkeypatch.setattr(turns, "TURN", 0)
-        watches = [await api.watch(f"{BASE}?watch=1&resourceVersion={api.api.cache.revision}") for _ in range(5)]
+    def broken(_frames):
+        raise RuntimeError("a mistake of ours")
 
-        def broken(_frames):
-            raise RuntimeError("a mistake of ours")
-
-        watches[1].write = broken
-        await api.post(BASE, configmap("a"))
-        watches[3].on_close()
-        for number in (0, 2, 4):
-            assert told(await watches[number].wait_for(1)) == [("ADDED", "a")]
-        assert "a watch of configmaps is cut off" in caplog.text
-        assert len(api.api.watches.open) == 3
+    watches[1].write = broken
+    await api.post(BASE, configmap("a"))
+    watches[3].on_close()
+    for number in (0, 2, 4):
+        assert told(await watches[number].wait_for(1)) == [("ADDED", "a")]
+    assert "a watch of configmaps is cut off" in caplog.text
+    assert len(api.api.watches.open) == 3
 
 
 async def test_one_event_is_encoded_once_for_a_thousand(api, monkeypatch):
