@@ -10,6 +10,7 @@ it takes the name.
 from __future__ import annotations
 
 import fcntl
+import logging
 import os
 import struct
 import sys
@@ -20,6 +21,8 @@ from pathlib import Path
 import msgspec
 
 from seamark.private_files import make_private_directory, open_private
+
+log = logging.getLogger(__name__)
 
 LOCK = "lock"
 RUNNING = "running.json"
@@ -99,6 +102,13 @@ class Hold:
             raise _unusable(self._directory, error) from error
         except UnicodeEncodeError as error:
             raise DirectoryError(f"cannot use {error.object!r}: the name is not UTF-8") from error
+
+    def tell_again(self, presence: Presence) -> None:
+        """The same, when that has changed.  A full disk ends nothing: what was told stays until the next change."""
+        try:
+            self.tell(presence)
+        except DirectoryError as error:
+            log.warning("what runs here could not be written down anew: %s", error)
 
     def _write(self, content: bytes) -> None:
         running = open_private(self._directory / NEXT, os.O_RDWR | os.O_CREAT | os.O_TRUNC)

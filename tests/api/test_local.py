@@ -6,6 +6,7 @@ import pytest
 from served import served
 
 from seamark.access.cluster import Change
+from seamark.api import local
 from seamark.errors import Conflict, Expired, Invalid, NotFound
 from seamark.kinds.resource import CONFIGMAPS, EVENTS, NEW_EVENTS, PODS, Resource
 
@@ -75,6 +76,18 @@ async def test_a_status_patch_leaves_the_rest_alone(cluster):
     after = await cluster.patch(PODS, "p", patch, namespace="default", subresource="status")
     assert after["spec"] == before["spec"]
     assert after["status"]["phase"] == "Running"
+
+
+async def test_a_long_list_keeps_nobody_waiting(api, cluster, monkeypatch):
+    """And is still of one moment."""
+    monkeypatch.setattr(local, "DECODED_AT_ONCE", 2)
+    for number in range(6):
+        await cluster.create(CONFIGMAPS, {"metadata": {"name": f"n{number}"}}, namespace="default")
+    listing = asyncio.create_task(cluster.list(CONFIGMAPS, namespace="default"))
+    await asyncio.sleep(0)
+    assert not listing.done()
+    await cluster.delete(CONFIGMAPS, "n5", namespace="default")
+    assert [each["metadata"]["name"] for each in (await listing).items] == [f"n{number}" for number in range(6)]
 
 
 async def test_watching_from_a_list(api, cluster):

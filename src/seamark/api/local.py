@@ -5,6 +5,7 @@ Callers' objects, which may be typed, become plain values here; entries are deco
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
@@ -30,6 +31,9 @@ from seamark.kinds.values import times
 from seamark.store.protocol import StoreError
 
 Decoder = Callable[[Entry], Any]
+
+# So many objects of a list are decoded before others have their turn: that takes some milliseconds.
+DECODED_AT_ONCE = 200
 
 
 class LocalCluster:
@@ -87,7 +91,7 @@ class LocalCluster:
             where = self._target("list", resource, namespace)
             found = self._operations.list(where, ListOptions(labels=labels, fields=fields), bare=_bare(as_))
             page = found if isinstance(found, Page) else await found
-            return _listing(page, _decoder(where.kind, as_))
+            return await _listing(page, _decoder(where.kind, as_))
         except StoreError as error:
             raise unavailable(error) from error
 
@@ -271,18 +275,18 @@ def _decoded(kind: Kind, result: Entry | Written | Answered, as_: Any) -> Any:
         raise errors.InternalError(f"{kind.resource.qualified} {entry.path} is not {name}: {error}") from error
 
 
-def _listing(page: Page, decoder: Decoder) -> Listing[Any]:
-    version = page.listing["resourceVersion"]
-    try:
-        return Listing([decoder(entry) for entry in page.entries], version)
-    except msgspec.DecodeError:
-        items, unreadable = [], []
-        for entry in page.entries:
+async def _listing(page: Page, decoder: Decoder) -> Listing[Any]:
+    """What was found, decoded a piece at a time: a list of thousands keeps nobody waiting."""
+    items, unreadable = [], []
+    for at in range(0, len(page.entries), DECODED_AT_ONCE):
+        if at:
+            await asyncio.sleep(0)
+        for entry in page.entries[at : at + DECODED_AT_ONCE]:
             try:
                 items.append(decoder(entry))
             except msgspec.DecodeError as error:
                 unreadable.append(_unreadable(entry, error))
-        return Listing(items, version, unreadable)
+    return Listing(items, page.listing["resourceVersion"], unreadable)
 
 
 def _unreadable(entry: Entry, error: Exception) -> Unreadable:

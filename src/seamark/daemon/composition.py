@@ -103,8 +103,8 @@ class Daemon:
                 async with asyncio.TaskGroup() as tasks:
                     self._tasks = tasks
                     background = await self._start(store)
-                    self._tell = lambda: held.tell(self.presence(started))
-                    self._tell()
+                    held.tell(self.presence(started))
+                    self._tell = lambda: held.tell_again(self.presence(started))
                     try:
                         yield self
                     finally:

@@ -50,7 +50,8 @@ AGGREGATED_FORM = [
 
 
 class ExtensionServer:
-    """Keeps the requests it got; ``broken`` makes it answer 500 to everything, ``breaks_off`` half of each document."""
+    """Keeps the requests it got; ``broken`` makes it answer 500 to everything, ``breaks_off`` half of each document,
+    and ``says`` is its answer to everything."""
 
     def __init__(self, front_proxy: FrontProxy, directory: Path) -> None:
         authority = Authority(directory)
@@ -64,6 +65,7 @@ class ExtensionServer:
         self.bodies: list[bytes] = []
         self.broken = False
         self.breaks_off = False
+        self.says: bytes | None = None
         self.events: asyncio.Queue[bytes] = asyncio.Queue()
         self.port = 0
 
@@ -88,6 +90,8 @@ class ExtensionServer:
             return web.Response(status=500)
         if self.breaks_off:
             return await self._half(request)
+        if self.says is not None:
+            return web.Response(body=self.says, content_type="application/json")
         match request.path:
             case path if path == ROOT:
                 return web.json_response(RESOURCES)

@@ -15,6 +15,7 @@ from tests.api.served import ADMIN, OTHER, Served, served
 
 from seamark.api.aggregation.front_proxy import FrontProxy
 from seamark.api.openapi.discovery import AGGREGATED
+from seamark.api.outgoing import calling
 from seamark.api.outgoing.targets import Client
 
 NAME = f"{VERSION}.{GROUP}"
@@ -210,6 +211,18 @@ async def test_a_server_that_breaks_off_its_documents_is_asked_again(api: Served
     await api.merge(f"{APISERVICES}/{NAME}", {"metadata": {"labels": {"look": "again"}}})
     await api.api.aggregation.settled()
     assert api.api.aggregation.foreign[0].openapi["v3"]
+
+
+@pytest.mark.parametrize("says", [b"[" * 100_000, b"{}" + b" " * 1000], ids=["nested too deep", "too long"])
+async def test_documents_that_cannot_be_read_are_not_kept(
+    api: Served, extension: ExtensionServer, says: bytes, monkeypatch: pytest.MonkeyPatch, caplog: Any
+) -> None:
+    """One server that sends them does not keep the others from being followed."""
+    monkeypatch.setattr(calling, "LONGEST_ANSWER", 100_000 if says[:1] == b"[" else 1000)
+    extension.says = says
+    await available(api, extension)
+    assert api.api.aggregation.foreign[0].stale
+    assert not caplog.records
 
 
 async def test_a_service_that_comes_makes_the_server_available(api: Served, extension: ExtensionServer) -> None:

@@ -5,16 +5,18 @@ import gc
 import socket
 import ssl
 import sys
+from itertools import pairwise
 
 import pytest
 import uvloop
 from served import ADMIN, served
 
 from seamark.api.certificates import Authority
-from seamark.api.http.watches import alike, opening
+from seamark.api.http.watches import alike, opening, rounds
 from seamark.api.http.watches import watch as watching
 from seamark.api.state.entries import prefix_of
 from seamark.kinds.resource import CONFIGMAPS
+from seamark.runtime import turns
 from seamark.store.protocol import Batch, Change
 
 BASE = "/api/v1/namespaces/default/configmaps"
@@ -394,6 +396,47 @@ class TestAlike:
         assert collection.watcher_count == before
         await api.post(BASE, configmap("a"))
         assert not api.api.watches.open
+
+
+@pytest.mark.parametrize("size", [40_000, 200_000], ids=["an event", "an event in pieces"])
+@pytest.mark.parametrize("selector", ["", "&labelSelector=a{0}!%3Db"], ids=["alike", "each its own"])
+async def test_in_one_turn_so_much_is_written(api, monkeypatch, size, selector):
+    """A large event for many watches is not written to all of them at once: other clients would wait."""
+    monkeypatch.setattr(rounds, "AT_ONCE", 5 * 210_000)
+    monkeypatch.setattr(turns, "TURN", 0)  # so that one of them goes on in a turn
+    version = api.api.cache.revision
+    query = f"watch=1&resourceVersion={version}"
+    watches = [await api.watch(f"{BASE}?{query}{selector.format(n)}") for n in range(100)]
+    sums = [0]
+    place = prefix_of(CONFIGMAPS, "default")
+    value = b'{"metadata":{"name":"large","namespace":"default"},"data":{"a":"%b"}}' % (b"x" * size)
+    api.api.cache.apply(Batch([Change(place + "large", value, None, version + 1)], version + 1))
+    small = b'{"metadata":{"name":"small","namespace":"default"}}'
+    api.api.cache.apply(Batch([Change(place + "small", small, None, version + 2)], version + 2))
+    while sums[-1] < 100 * size:
+        sums.append(sum(len(frame) for lines in watches for frame in lines.frames))
+        await asyncio.sleep(0)
+    assert max(after - before for before, after in pairwise(sums)) <= 5 * 210_000
+    for lines in watches:
+        assert told(await lines.wait_for(2)) == [("ADDED", "large"), ("ADDED", "small")]
+    assert api.api.cache.of(CONFIGMAPS).behind == 0
+
+
+async def test_those_that_fail_or_leave_meanwhile_keep_no_other_waiting(api, monkeypatch, caplog):
+    monkeypatch.setattr(rounds, "AT_ONCE", 0)
+    monkeypatch.setattr(turns, "TURN", 0)
+    watches = [await api.watch(f"{BASE}?watch=1&resourceVersion={api.api.cache.revision}") for _ in range(5)]
+
+    def broken(_frames):
+        raise RuntimeError("a mistake of ours")
+
+    watches[1].write = broken
+    await api.post(BASE, configmap("a"))
+    watches[3].on_close()
+    for number in (0, 2, 4):
+        assert told(await watches[number].wait_for(1)) == [("ADDED", "a")]
+    assert "a watch of configmaps is cut off" in caplog.text
+    assert len(api.api.watches.open) == 3
 
 
 async def test_one_event_is_encoded_once_for_a_thousand(api, monkeypatch):

@@ -9,7 +9,7 @@ from held_transport import Transport
 
 from seamark.api.http.messages import Streaming
 from seamark.api.http.protocol import Connection, Connections
-from seamark.api.streaming.sockets import MOST_UNREAD, PlainSocket
+from seamark.api.streaming.sockets import MOST_UNREAD, PlainSocket, WebSocket
 from turns import turns
 
 
@@ -106,3 +106,19 @@ async def test_who_sends_learns_that_the_client_is_gone(upgraded):
     connection.connection_lost(None)
     with pytest.raises(ConnectionResetError):
         await sending
+
+
+async def test_who_breaks_the_rules_is_told_goodbye_once():
+    made = []
+
+    def upgrade(connection):
+        made.append(WebSocket(connection))
+        return b"", made[0]
+
+    connection, transport = Connection(lambda _: Streaming(made.append, upgrade=upgrade), Connections()), Transport()
+    connection.connection_made(transport)
+    connection.data_received(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+    connection.data_received(b"\x8f\x80abcd")  # an opcode that does not exist
+    await turns()
+    made[0].finish()
+    assert bytes(transport.sent).count(b"\x88") == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -20,6 +21,8 @@ from seamark.kinds.pod.status import own_texts
 
 PODS = "/api/v1/namespaces/default/pods"
 TIME = "2001-09-09T01:46:40Z"
+MERGE = "application/merge-patch+json"
+STRATEGIC = "application/strategic-merge-patch+json"
 
 
 class Clock:
@@ -102,7 +105,7 @@ async def test_what_was_worked_out_for_one_serves_for_the_next(api: Served, judg
     await api.cache_equals_store()
 
 
-@pytest.mark.parametrize("content_type", ["application/merge-patch+json", "application/strategic-merge-patch+json"])
+@pytest.mark.parametrize("content_type", [MERGE, STRATEGIC])
 async def test_a_repeat_is_what_it_would_be_alone(api: Served, content_type: str) -> None:
     """In a server that has never seen the like."""
     two = [{"ip": "10.0.0.9"}, {"ip": "fd00::9"}]
@@ -124,9 +127,9 @@ async def test_versions_and_uids_are_checked_each_time(api: Served, judged: list
     pod = await bound(api, "web-3")
     path = f"{PODS}/web-3/status"
     old = {"metadata": {"resourceVersion": "1"}, "status": status(3)}
-    assert (await api.ask("PATCH", path, old, type="application/merge-patch+json")).status == 409
+    assert (await api.ask("PATCH", path, old, type=MERGE)).status == 409
     other = {"metadata": {"uid": "00000000-0000-4000-8000-000000000000"}, "status": status(3)}
-    assert (await api.ask("PATCH", path, other, type="application/merge-patch+json")).status == 422
+    assert (await api.ask("PATCH", path, other, type=MERGE)).status == 422
     judged.clear()
     own = {key: pod["metadata"][key] for key in ("uid", "resourceVersion")}
     after = await api.merge(path, {"metadata": own, "status": status(3)})
@@ -152,7 +155,7 @@ async def test_what_is_not_alike_is_worked_out(api: Served, judged: list[str], s
         await report(api, f"web-{n}", status(n))
     await bound(api, "web-3")
     judged.clear()
-    await api.ask("PATCH", f"{PODS}/web-3/status", {"status": said}, type="application/merge-patch+json")
+    await api.ask("PATCH", f"{PODS}/web-3/status", {"status": said}, type=MERGE)
     assert judged == ["web-3"]
 
 
@@ -190,9 +193,80 @@ async def test_unknown_fields_are_told_of_each_time(api: Served) -> None:
             "PATCH",
             f"{PODS}/web-{n}/status",
             {"status": status(n, strange=1)},
-            type="application/merge-patch+json",
+            type=MERGE,
         )
         assert answer.warnings == ['299 - "unknown field \\"status.strange\\""']
+
+
+def container(ident: str, **more: Any) -> list[Any]:
+    return [{"name": "c", "image": "i", "imageID": "", "ready": True, "restartCount": 0, "containerID": ident, **more}]
+
+
+def condition(kind: str) -> list[Any]:
+    return [{"type": kind, "status": "True"}]
+
+
+@pytest.mark.parametrize(
+    "statuses",
+    [
+        pytest.param(
+            [{name: "x", "containerStatuses": container(name)} for name in ("reason", "reason", "strange")],
+            id="the name of a field",
+        ),
+        pytest.param(
+            [{name: "x", "containerStatuses": container(name)} for name in ("a://1", "a://2", "a://3")],
+            id="the name of no field",
+        ),
+        pytest.param(
+            [
+                {"podIP": f"10.0.0.{n}", "containerStatuses": container(ident)}
+                for n, ident in enumerate(("ip", "ip", "a://1"))
+            ],
+            id="the name of a field that the server adds",
+        ),
+        pytest.param(
+            [{"conditions": condition(name), "containerStatuses": container(name)} for name in ("Zqa", "Zqb", "a://1")],
+            id="the type of a condition",
+        ),
+        pytest.param(
+            [
+                {"containerStatuses": container("a://1", allocatedResources={"containerID": n})}
+                for n in ("5", "7", "odd")
+            ],
+            id="an amount",
+        ),
+        pytest.param(
+            [
+                {"containerStatuses": container("a://1", allocatedResources={"containerID": n})}
+                for n in ("3000m", "5000m", "7000m")
+            ],
+            id="an amount that is written anew",
+        ),
+        pytest.param(
+            [{"podIP": ip, "allocatedResources": {ip: "5"}} for ip in ("10.0.0.1", "10.0.0.2", "10.0.0.3")],
+            id="the name of a resource",
+        ),
+        pytest.param(
+            [{"podIP": ip, "message": f'the "{ip}'} for ip in ("10.0.0.1", "10.0.0.2", "10.0.0.3")],
+            id="the end of a message",
+        ),
+    ],
+)
+async def test_a_container_may_have_any_id(api: Served, statuses: Any) -> None:
+    """And an address may be written in any place: what it is there for is judged each time."""
+    answers = []
+    for n, said in enumerate(statuses):
+        await bound(api, f"web-{n}")
+        answer = await api.ask("PATCH", f"{PODS}/web-{n}/status", {"status": said}, type=MERGE)
+        answers.append((answer.status, answer.warnings, answer.json))
+    async with served(plugins=PLUGINS, clock=Clock()) as other:
+        await other.post("/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": "default"}})
+        await bound(other, "web-2")
+        alone = await other.ask("PATCH", f"{PODS}/web-2/status", {"status": statuses[2]}, type=MERGE)
+    code, warnings, written = answers[2]
+    assert (code, warnings) == (alone.status, alone.warnings)
+    assert written.get("status") == alone.json.get("status")
+    assert written["metadata"].get("managedFields") == alone.json["metadata"].get("managedFields")
 
 
 async def test_a_dry_run_writes_nothing(api: Served) -> None:
@@ -223,7 +297,7 @@ async def test_policies_see_every_one_of_them(api: Served, judged: list[str]) ->
     judged.clear()
     await report(api, "web-3", status(3))
     patch = {"status": status(4)}
-    answer = await api.ask("PATCH", f"{PODS}/web-4/status", patch, type="application/merge-patch+json")
+    answer = await api.ask("PATCH", f"{PODS}/web-4/status", patch, type=MERGE)
     assert answer.status == 422
     assert judged == ["web-3", "web-4"]
 
@@ -266,47 +340,66 @@ async def test_where_none_are_alike_few_are_looked_at(api: Served, monkeypatch: 
 
 def test_own_texts() -> None:
     said = b'{"hostIP":"192.0.2.1","podIP":"fd00::1","podIPs":[{"ip":"fd00::1"}],"x":[{"containerID":"a://1"}]}'
-    assert own_texts(said) == {b"192.0.2.1": "IPv4", b"fd00::1": "IPv6", b"a://1": ""}
+    assert own_texts(said) == {b"192.0.2.1": "IPv4", b"fd00::1": "IPv6", b"a://1": "ID"}
     assert own_texts(b'{"podIP":"010.0.0.1"}') is None
     assert own_texts(b'{"podIP":""}') == {}
+    assert own_texts(b'{"x":[{"containerID":"ip"}]}') is None
+    assert own_texts(b'{"podIP":"10.0.0.1","message":"10.0.0.1"}') is None
 
 
-ADDRESSES = st.sampled_from(["10.0.0.1", "10.0.0.2", "10.0.0.12", "fd00::1", "fd00::2", "192.0.2.1", "1.1.1.1"])
-STATUSES = st.builds(
-    lambda ip, more, host, ident, message, ready: {
-        "podIP": ip,
-        "podIPs": [{"ip": each} for each in (ip, *more)],
-        "hostIP": host,
-        "hostIPs": [{"ip": host}],
-        "message": message,
-        "conditions": [{"type": "Ready", "status": ready, "message": message}],
-        "containerStatuses": [
-            {"name": "c", "image": "i", "imageID": ident, "containerID": ident, "ready": True, "restartCount": 0}
-        ],
-    },
-    ADDRESSES,
-    st.lists(ADDRESSES, max_size=1),
-    ADDRESSES,
-    st.sampled_from(["x://1", "x://2", "10.0.0.1", "Ready"]),
-    st.sampled_from(["", "10.0.0.1", 'the "10.0.0.2"', "x://1"]),
-    st.sampled_from(["True", "False"]),
+# What a status can say of an address, another one and an ID: each of these is put into any of the places.
+PARTS = [
+    lambda a, b, i: {"podIP": a, "podIPs": [{"ip": a}]},
+    lambda a, b, i: {"podIP": a},
+    lambda a, b, i: {"podIPs": [{"ip": a}, {"ip": b}], "$setElementOrder/podIPs": [{"ip": b}, {"ip": a}]},
+    lambda a, b, i: {"podIPs": [{"ip": a}, {"ip": b, "$patch": "delete"}]},
+    lambda a, b, i: {"podIPs": [{"ip": a, "$patch": "replace"}, {"ip": a, b: "x"}]},
+    lambda a, b, i: {"hostIP": b, "hostIPs": [{"ip": b}]},
+    lambda a, b, i: {"hostIP": b, "$deleteFromPrimitiveList/hostIPs": [b]},
+    lambda a, b, i: {"hostIP": None, "podIP": "", "message": f'the "{a}'},
+    lambda a, b, i: {"message": a, "reason": f"\u00e9 {i}\u2028"},
+    lambda a, b, i: {"conditions": [{"type": a, "status": "True"}, {"type": "Ready", "status": i}]},
+    lambda a, b, i: {"conditions": [{"type": i, "status": "True", "observedGeneration": 1}]},
+    lambda a, b, i: {"allocatedResources": {a: "5", "ip": "2"}, "observedGeneration": 1},
+    lambda a, b, i: {"resources": {"limits": {"containerID": i}}, "resize": "Proposed"},
+    lambda a, b, i: {"resourceClaimStatuses": [{"name": "claim", "resourceClaimName": a}]},
+    lambda a, b, i: {"nominatedNodeName": a, i: b},
+    lambda a, b, i: {"containerStatuses": container(i)},
+    lambda a, b, i: {"containerStatuses": container(i, state={"terminated": {"exitCode": 0, "containerID": i}})},
+    lambda a, b, i: {"initContainerStatuses": container(i, imageID=a), "ephemeralContainerStatuses": container(a)},
+]
+ADDRESSES = st.sampled_from(["10.0.0.1", "10.0.0.2", "10.0.0.12", "220.0.0.1", "fd00::1", "2001:db8::2", "010.0.0.1"])
+IDS = st.sampled_from(
+    ["x://1", "x://2", "x://\u00e9", "10.0.0.1", "ip", "type", "Running", "1000m", "kubelet", "5", "odd"]
 )
-PATCHES = st.lists(st.tuples(st.integers(0, 3), STATUSES), min_size=3, max_size=12)
 
 
-@settings(max_examples=30)
-@given(PATCHES)
-def test_nothing_becomes_other_than_if_each_were_worked_out(patches: Any) -> None:
+@settings(max_examples=60)
+@given(
+    st.lists(st.sampled_from(PARTS), min_size=1, max_size=4),
+    st.tuples(ADDRESSES, ADDRESSES, IDS, IDS).map(
+        # The first two are alike, so that what became of them is kept.
+        lambda last: [
+            *((f"10.0.0.{n}", f"fd00::{n}", last[2]) for n in (3, 4)),
+            ("10.0.0.5", "fd00::5", last[3]),
+            last[:3],
+        ]
+    ),
+    st.sampled_from([MERGE, STRATEGIC]),
+    st.sampled_from(["", "fieldValidation=Strict", "fieldValidation=Ignore"]),
+)
+def test_nothing_becomes_other_than_if_each_were_worked_out(parts: Any, texts: Any, type: str, query: str) -> None:
     async def played() -> list[Any]:
         async with served(clock=Clock()) as api:
-            for n in range(4):
-                await bound(api, f"web-{n}")
             answers = []
-            for n, said in patches:
-                patch = {"status": said}
-                path = f"{PODS}/web-{n}/status"
-                answer = await api.ask("PATCH", path, patch, type="application/merge-patch+json")
-                answers.append((answer.status, answer.warnings, without_own(answer.json)))
+            for n, own in enumerate(texts):
+                await bound(api, f"web-{n}", resourceClaims=[{"name": "claim", "resourceClaimName": "any"}])
+                for said in ({key: value for part in parts for key, value in part(*own).items()}, {"phase": "Running"}):
+                    path = f"{PODS}/web-{n}/status"
+                    answer = await api.ask("PATCH", path, {"status": said}, type=type, query=query)
+                    # A refusal may show the whole object, with its random uid.
+                    shown = without_own(answer.json) if answer.status == 200 else {}
+                    answers.append((answer.status, answer.warnings, json.dumps(shown)))
             await api.cache_equals_store()
             return answers
 

@@ -16,6 +16,7 @@ import pytest
 from msgspec.structs import replace
 from worker_site import Site, ask, served
 
+from seamark import presence
 from seamark.access.credentials import Certificate, Fixed, Identity
 from seamark.access.kubeconfig import load
 from seamark.access.transport import Request, Transport
@@ -239,6 +240,25 @@ async def test_a_worker_that_ends_is_told_of_and_replaced(site: Site) -> None:
     while part.problem is not None:
         await asyncio.sleep(0)
     assert (await site.page(await site.client(), "/readyz"))[0] == 200
+    site.forks.running.remove(ended)
+
+
+async def test_a_worker_is_replaced_where_nothing_can_be_written_down(
+    site: Site, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """On a full disk, for example; here a directory is in the way."""
+    (tmp_path / presence.NEXT).mkdir()
+    (ended,) = site.forks.running
+    ended.cancel()
+    await asyncio.wait([ended])
+    part = site.daemon.supervisor.parts["worker-1"]
+    while part.problem is None:
+        await asyncio.sleep(0)
+    site.gate.open.set()
+    while part.problem is not None:
+        assert "cannot use" not in part.problem
+        await asyncio.sleep(0)
+    assert "what runs here could not be written down anew" in caplog.text
     site.forks.running.remove(ended)
 
 

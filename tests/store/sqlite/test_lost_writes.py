@@ -17,7 +17,7 @@ import pytest
 
 from seamark.store.protocol import StoreError, Unavailable, Write
 from seamark.store.sqlite import SqliteStore, opened, upkeep
-from seamark.store.sqlite.acknowledged import Record, lost, record_of
+from seamark.store.sqlite.acknowledged import Record, known, lost, record_of
 from seamark.store.sqlite.file import PAGE_SIZE
 
 # Writes revisions until the number given, of which the first `moved` are in the file itself, and is then killed.
@@ -300,7 +300,22 @@ async def test_killed_in_the_middle_of_moving_the_log(path: Path) -> None:
     assert last
 
 
-# --- files that are removed while they are in use ------------------------------------------------------
+# --- files that are cut off or removed while they are in use --------------------------------------------
+
+
+async def test_a_record_that_is_cut_off_does_not_end_the_process(path: Path) -> None:
+    """Nor does it accuse the store; once the log was moved into the file, it is whole again."""
+    store = SqliteStore(path, history_seconds=None)
+    await store.open()
+    await store.commit([Write("/a", b"1")])
+    os.truncate(record_of(path), 0)
+    await store.commit([Write("/a", b"2")])
+    assert lost(path) is None
+    await store.check()
+    last = await store.commit([Write("/a", b"3")])
+    assert known(path).acknowledged == last
+    await store.close()
+    assert await revision_after_start(path) == last
 
 
 @pytest.mark.parametrize("suffix", ["", "-wal"])

@@ -12,7 +12,7 @@ from seamark.api.aggregation.backends import PASSED, Backend, Condition, Foreign
 from seamark.api.aggregation.reaching import Servers, identity
 from seamark.api.authorization import MASTERS, User
 from seamark.api.openapi.discovery import AGGREGATED
-from seamark.api.outgoing.calling import CallFailed
+from seamark.api.outgoing.calling import CallFailed, whole
 from seamark.errors import Object
 
 SECONDS = 5.0
@@ -50,8 +50,8 @@ async def _get(servers: Servers, backend: Backend, path: str, accept: str) -> tu
             async with servers.answer(servers.client(backend), "GET", path, headers=headers) as answer:
                 if answer.status != 200:
                     return "", None
-                return answer.headers.get("Content-Type", ""), msgspec.json.decode(await answer.read())
-    except (CallFailed, TimeoutError, OSError, aiohttp.ClientError, msgspec.DecodeError):
+                return answer.headers.get("Content-Type", ""), msgspec.json.decode(await whole(answer))
+    except (CallFailed, TimeoutError, OSError, aiohttp.ClientError, msgspec.DecodeError, RecursionError):
         return "", None
 
 

@@ -17,7 +17,7 @@ from seamark.api.aggregation.backends import Backend
 from seamark.api.aggregation.reaching import Servers, identity
 from seamark.api.authorization import Authorizer, User
 from seamark.api.http.url import asked, parse_query
-from seamark.api.outgoing.calling import CallFailed
+from seamark.api.outgoing.calling import CallFailed, whole
 from seamark.kinds.resource import Resource
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Relay:
     async def send(self, request: Request) -> bytes:
         try:
             async with asyncio.timeout(READ_TIMEOUT), self._answer(request) as answer:
-                return await answer.read()
+                return await whole(answer)
         except TimeoutError:
             raise errors.Timeout(f"the server of {request.path} did not answer in time") from None
 
@@ -86,7 +86,7 @@ class Relay:
                 servers.client(backend), request.method, request.path, query, headers, request.body or b""
             ) as answer:
                 if answer.status >= 300:
-                    raise errors.from_status(status_of(answer.status, await answer.read()))
+                    raise errors.from_status(status_of(answer.status, await whole(answer)))
                 yield answer
         except (CallFailed, aiohttp.ClientError, OSError) as error:
             raise errors.ServiceUnavailable(f"error trying to reach service: {error}") from error

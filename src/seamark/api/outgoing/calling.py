@@ -85,7 +85,7 @@ class Outgoing:
             async with asyncio.timeout(seconds):
                 async with self.open(client, "POST", query=query, headers=headers, body=body) as response:
                     with _foreign_errors(client):
-                        return Answer(response.status, response.content_type, await _read(response))
+                        return Answer(response.status, response.content_type, await whole(response))
         except TimeoutError:
             raise CallFailed("context deadline exceeded") from None
 
@@ -237,7 +237,7 @@ class Outgoing:
         return taken
 
 
-async def _read(response: aiohttp.ClientResponse) -> bytes:
+async def whole(response: aiohttp.ClientResponse) -> bytes:
     """The whole body; raises :class:`CallFailed` if it has no end."""
     parts: list[bytes] = []
     size = 0

@@ -147,7 +147,8 @@ class WebSocket(Socket):
         from wsproto.connection import ConnectionState
         from wsproto.events import CloseConnection
 
-        is_over = self._messages.state is ConnectionState.CLOSED
+        # A client that broke the rules has had its goodbye, and may owe us its own.
+        is_over = self._messages.state in (ConnectionState.CLOSED, ConnectionState.LOCAL_CLOSING)
         return b"" if is_over else self._messages.send(CloseConnection(1000))
 
 

@@ -11,6 +11,7 @@ Nothing is guessed:
   (:meth:`seamark.kinds.kind.Kind.own_texts`), which are of the same form and equal to each other in the same places
 - two objects are the same if their JSON is, but for name, uid and version, and for the node, which no status changes
 - a text that was in the status or its managers' fields before is no own text: it could stay, or be compared with
+- neither is one that other fields have too, or that is part of another text in what became of the object
 - where outsiders have a say (webhooks, policies), each patch is worked out
 - what is kept is tried on the patch that it was made of; if the result is not the same, byte for byte, it is dropped
 """
@@ -174,6 +175,8 @@ def _result(occasion: Occasion, written: Entry) -> Result | None:
         return None
     managers = _emptied(bytes(meta["managedFields"]), occasion.texts, b'\\"')
     status = _emptied(bytes(parts["status"]), occasion.texts, b'"')
+    if any(text in managers or text in status for text in occasion.texts):
+        return None
     result = Result(tuple(parts), order, managers, status)
     stored = b'{"metadata":{' + written.tail.partition(b'",')[2]
     return result if result.value(occasion) == stored else None

@@ -161,17 +161,15 @@ class QuotaController(Controller):
             counts = bool(there) and in_scope(quota, resource, {})
             return Counter({tuple(used_by(resource, {}, time).items()): len(there)} if counts else {})
         found: Counter[Use] = Counter()
-        looked_at = 0
-        for each in (await self._cluster.list(resource, namespace=namespace, as_=Counted)).items:
+        for number, each in enumerate((await self._cluster.list(resource, namespace=namespace, as_=Counted)).items, 1):
+            if not number % LOOKED_AT:
+                await asyncio.sleep(0)
             meta = each.metadata
             version, use = known.get(meta.uid, ("", ()))
             # What an object uses that is being deleted changes with time.
             if version != meta.resource_version or meta.deletion_timestamp is not None:
                 document = each.document()
                 use = tuple(used_by(resource, document, time).items()) if in_scope(quota, resource, document) else ()
-                looked_at += 1
-                if not looked_at % LOOKED_AT:
-                    await asyncio.sleep(0)
             now.uses[meta.uid] = (meta.resource_version, use)
             found[use] += 1
         return found

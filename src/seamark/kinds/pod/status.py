@@ -39,13 +39,22 @@ def keep_observed_generations(status: Object, before: Object) -> None:
 
 
 def own_texts(status: bytes) -> dict[bytes, str] | None:
-    """The addresses and container IDs in the JSON of a status, with their form; None if one is not written as usual."""
+    """The addresses and container IDs in the JSON of a status, with their form.
+
+    None if one is not written as usual (an ID is ``runtime://id``, which no name of a field and no amount is), or if it
+    is the text of other fields too.
+    """
     found: dict[bytes, str] = {}
-    for field, text in _own(status):
-        form = "" if field == b"containerID" else plain(text.decode())
+    places = _own(status)
+    for field, text in places:
+        form = _id_form(text) if field == b"containerID" else plain(text.decode())
         if form is None or found.setdefault(text, form) != form:
             return None
-    return found
+    return found if sum(status.count(b'"%b"' % text) for text in found) == len(places) else None
+
+
+def _id_form(text: bytes) -> str | None:
+    return "ID" if b"://" in text else None
 
 
 def status_mistakes(pod: Object, old: Object) -> Errors:

@@ -3,19 +3,19 @@
 SQLite cannot notice them.  It reads its write-ahead log up to the first page that is damaged and takes the rest for a
 write that was never finished; and if the log is gone, it takes the file alone for the whole store.
 
-The record, ``<store>.acknowledged``, is memory that is mapped to a file.  To write a number there is no call of the
-system and costs next to nothing; the kernel keeps it if the process is killed, and writes it to the disk in its own
-time.  After a power cut it may therefore be older than the store, but never newer, because it is written after a commit
-is durable: it accuses no store that is whole.
+The record, ``<store>.acknowledged``, is a file of three numbers.  To write one takes a microsecond: the kernel keeps it
+if the process is killed, and writes it to the disk in its own time.  After a power cut it may therefore be older than
+the store, but never newer, because it is written after a commit is durable: it accuses no store that is whole.  (Mapped
+memory would be faster still, but who cuts the file off would end the process.)
 """
 
 from __future__ import annotations
 
 import contextlib
-import mmap
 import os
 import sqlite3
 from pathlib import Path
+from struct import Struct
 from typing import NamedTuple
 
 from seamark.private_files import open_private
@@ -24,9 +24,9 @@ from seamark.store.sqlite import log
 from seamark.store.sqlite.outside import has_log, log_of, reading, reading_without_log
 from seamark.store.sqlite.unread_log import commits_behind_the_stop
 
-WORD_BYTES = 8
+WORD, TWO_WORDS = Struct("=Q"), Struct("=QQ")
 WORDS = 3
-SIZE = WORDS * WORD_BYTES
+SIZE = WORDS * WORD.size
 HIGHEST_REVISION = 1 << 46  # a larger number is no revision, but damage
 
 
@@ -52,33 +52,36 @@ class Record:
         descriptor = open_private(record_of(path), os.O_RDWR | os.O_CREAT)
         try:
             if os.fstat(descriptor).st_size != SIZE:
-                # Written, not only made longer: the disk may be too full for it later, which would end the process.
+                # Written, not only made longer: the disk may be too full for it later.
                 os.ftruncate(descriptor, 0)
                 os.pwrite(descriptor, bytes(SIZE), 0)
-            self._memory = mmap.mmap(descriptor, SIZE)
-        finally:
+            self._moved = WORD.unpack(os.pread(descriptor, WORD.size, TWO_WORDS.size))[0]
+        except BaseException:
             os.close(descriptor)
-        self._words = memoryview(self._memory).cast("Q")
+            raise
+        self._file = descriptor
 
     def acknowledge(self, revision: int) -> None:
         """Call it when the commit of this revision is durable, before anybody is told of it."""
-        self._words[0] = revision
-        self._words[1] = revision
+        with contextlib.suppress(OSError):  # an older number does no harm
+            os.pwrite(self._file, TWO_WORDS.pack(revision, revision), 0)
 
     def moving(self) -> None:
         """Call it before the write-ahead log is moved into the file, which is neither old nor new meanwhile."""
-        if self._words[2]:
-            self._words[2] = 0
-            self._memory.flush()
+        if self._moved:
+            os.pwrite(self._file, WORD.pack(0), TWO_WORDS.size)
+            os.fsync(self._file)
+            self._moved = 0
 
     def moved(self, revision: int) -> None:
         """Call it when the file itself has everything up to this revision."""
-        self._words[2] = revision
+        self._moved = revision
+        with contextlib.suppress(OSError):
+            os.pwrite(self._file, WORD.pack(revision), TWO_WORDS.size)
 
     def close(self) -> None:
-        self._memory.flush()
-        self._words.release()
-        self._memory.close()
+        os.fsync(self._file)
+        os.close(self._file)
 
 
 def known(path: Path) -> Known:

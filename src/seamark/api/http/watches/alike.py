@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from seamark.api.http.pieces import frame
 from seamark.api.http.render import Renderer
 from seamark.api.http.stream import Outlet
+from seamark.api.http.watches.rounds import Rounds
 from seamark.api.state.collection import Collection
 from seamark.api.state.entries import Entry, Event
 from seamark.api.state.watch import Watching, seen
@@ -30,9 +31,10 @@ class Alike:
     other.  A watch becomes even when it is given an event as it comes, and is so until it falls behind or ends.
     """
 
-    def __init__(self, watching: Watching, renderer: Renderer, on_empty: Callable[[], object]) -> None:
+    def __init__(self, watching: Watching, renderer: Renderer, rounds: Rounds, on_empty: Callable[[], object]) -> None:
         self._watching = watching
         self._renderer = renderer
+        self._rounds = rounds
         self._on_empty = on_empty
         self._converts = watching.converts
         self._columns = renderer.representation.as_ == "Table"
@@ -79,7 +81,8 @@ class Alike:
             # It waits in the collection until a webhook has converted it, and so do those after it.
             self._pending.clear()
             for watch in self._watches:
-                self._send_from_collection(watch)
+                if self._falls_behind(watch):
+                    watch.go_on()
             return
         view = seen(event, self._watching.selection)
         if view is not None:
@@ -90,6 +93,11 @@ class Alike:
             return
         data = self._pending[0] if len(self._pending) == 1 else b"".join(self._pending)
         self._pending.clear()
+        if not self._rounds.has_room(len(data) * (len(self._even) + len(self._others))):
+            for watch in self._watches:
+                if self._falls_behind(watch):
+                    self._rounds.add(watch)
+            return
         at_once = len(data) <= PIECE
         others = list(self._others) if at_once else self._watches
         if at_once:
@@ -106,17 +114,19 @@ class Alike:
                 if at_once and watch.after < self._first and not (self._columns and watch.first):
                     if watch.deliver(data):
                         self._join(watch)
-                else:
+                elif self._falls_behind(watch):
                     # This is too much to write at once, or the watch begins after some of these events, or its client
                     # has yet to get the columns of a Table.
-                    self._send_from_collection(watch)
+                    watch.go_on()
             except Exception:
                 self._cut(watch.outlet)
 
-    def _send_from_collection(self, watch: Watch) -> None:
-        """Let a watch find those events that were offered last by itself."""
-        if watch.after < self._last:
-            watch.send_after(max(watch.after, self._first - 1))
+    def _falls_behind(self, watch: Watch) -> bool:
+        """Let a watch find those events that were offered last by itself, when it goes on; False if it has them."""
+        if watch.after >= self._last:
+            return False
+        watch.fall_behind(max(watch.after, self._first - 1))
+        return True
 
     def _cut(self, outlet: Outlet) -> None:
         """A mistake about one connection must not end all others, and the server with them."""

@@ -10,6 +10,7 @@ from seamark.api.http.render import Renderer
 from seamark.api.http.stream import Stream
 from seamark.api.http.unread import Unread
 from seamark.api.http.watches.alike import Alike
+from seamark.api.http.watches.rounds import Rounds
 from seamark.api.http.watches.watch import Watch
 from seamark.api.state.read import Reader
 from seamark.api.state.watch import Watching
@@ -29,6 +30,7 @@ class Watches:
         self.unread = unread
         self.open: set[Watch] = set()
         self._alike: dict[object, Alike] = {}
+        self._rounds = Rounds()
         self._long_selectors = 0  # characters
 
     def start(self, watching: Watching, renderer: Renderer) -> Streaming:
@@ -54,7 +56,7 @@ class Watches:
         key = (watch.collection, selection.namespace, selection.name, options.labels, options.fields, renderer.key)
         alike = self._alike.get(key)
         if alike is None:
-            alike = self._alike[key] = Alike(watching, renderer, partial(self._alike.pop, key))
+            alike = self._alike[key] = Alike(watching, renderer, self._rounds, partial(self._alike.pop, key))
         alike.add(watch)
         return alike
 

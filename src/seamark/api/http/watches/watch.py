@@ -97,7 +97,7 @@ class Watch:
         """``fresh`` waits until the cache has seen a version."""
         self._stream.on_close = self._closed
         self._stream.on_stall = self._stall
-        self._stream.on_writable = self._go_on
+        self._stream.on_writable = self.go_on
         self._alike = self._watches.join(self)
         self._set_timers()
         since, now = self.watching.since, self.watching.cache.revision
@@ -110,7 +110,7 @@ class Watch:
             self.after = max(since, now if since < 0 else since)
         elif self.collection.since(since) is not None:
             self._fall_behind(self.collection.number_after(since))
-            self._go_on()
+            self.go_on()
         else:
             self._fall_behind(self.collection.next_number)
             self._catch_up(self._replayed(self.watching.replay(since, now)))
@@ -130,7 +130,7 @@ class Watch:
             self._fail(error)
             return
         self._catching_up = None
-        self._go_on()
+        self.go_on()
 
     async def _send(self, data: bytes | memoryview) -> bool:
         """Write it all, waiting for the client as often as necessary; False once that is gone."""
@@ -196,10 +196,9 @@ class Watch:
             self._stall()
         return self._alike is not None and not self._behind
 
-    def send_after(self, revision: int) -> None:
-        """Send the recent events after this revision, as fast as the client reads."""
+    def fall_behind(self, revision: int) -> None:
+        """Let :meth:`go_on` find the recent events after this revision, and send them as fast as the client reads."""
         self._fall_behind(self.collection.number_after(revision))
-        self._go_on()
 
     def _line(self, type: str, entry: Entry) -> bytes:
         first, self.first = self.first, False
@@ -239,7 +238,7 @@ class Watch:
         if self._alike is not None:
             self._alike.part(self)
 
-    def _go_on(self) -> None:
+    def go_on(self) -> None:
         """If the watch is behind and its client reads, send it recent events until it has them all."""
         if not self._behind or self._catching_up is not None:
             return
