@@ -92,13 +92,18 @@ async def ask_names(server: Server, data: Path, services: int, count: int) -> Re
     return await asyncio.to_thread(flood)
 
 
+async def measure_requests(server: Server, options: argparse.Namespace, report: Report) -> None:
+    await api.make_namespace(server)
+    await api.measure(server, options, report)
+
+
 def measure(folder: Path, options: argparse.Namespace, report: Report) -> None:
     env, program, flags = environment(f"{folder}/compiled"), shlex.split(options.seamark), shlex.split(options.flags)
     up = ("up", "--nodes", "0", "--dns-port", "0", *flags)
     with running(folder / "compiling", *up, env=env, program=program):
         pass
     with running(folder / "api", "apiserver", *flags, env=env, program=program) as server:
-        uvloop.run(api.measure(server, options, report))
+        uvloop.run(measure_requests(server, options, report))
     began = time.perf_counter()
     with running(folder / "up", *up, env=env, program=program) as server:
         report.seconds("start of up to ready", time.perf_counter() - began)

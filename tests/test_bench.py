@@ -90,6 +90,14 @@ async def test_a_cluster_that_was_measured_is_as_it_was_before(tmp_path):
         seamark.kill()
 
 
+def test_the_table_of_figures_is_measured():
+    small = ("--pods", "5", "--requests", "5", "--clients", "2", "--watchers", "2", "--events", "2")
+    command = [sys.executable, "-m", "bench", "table", *small, "--ready", "5", "--questions", "640"]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert "DNS, queries" in ended.stdout
+
+
 @pytest.mark.parametrize("verb", ["api", "controllers"])
 def test_a_kubeconfig_that_is_not_there_is_one_line(verb, tmp_path):
     command = [sys.executable, "-m", "bench", verb, "--kubeconfig", str(tmp_path / "none")]
