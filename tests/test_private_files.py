@@ -8,6 +8,7 @@ import os
 import stat
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -141,18 +142,24 @@ def test_a_directory_that_was_named_may_be_another_users_unless_anybody_could_ha
         make_private_directory(tmp_path / "data", named=True)
 
 
+@pytest.fixture
+def everybodys() -> Iterator[Path]:
+    """A temporary directory that other users can reach: those of pytest are in one that they cannot."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
 @ROOT
-def test_a_directory_of_root_may_be_open_to_all_but_what_others_put_there_is_refused(tmp_path: Path) -> None:
+def test_a_directory_of_root_may_be_open_to_all_but_what_others_put_there_is_refused(everybodys: Path) -> None:
     """As the volumes of Pods are: root's, and writable for all, because their processes are of other users."""
-    data = tmp_path / "data"
+    data = everybodys / "data"
     for folder in (data, data / "pki"):
         folder.mkdir()
     (data / "store.db").touch()
     (data / "store.db").chmod(0o666)
     for each in (data / "pki", data / "store.db"):
         os.chown(each, NOBODY - 1, -1)
-    for folder in (tmp_path, *tmp_path.parents[:2]):
-        folder.chmod(0o755)
     data.chmod(0o777)
     os.seteuid(NOBODY)
     try:

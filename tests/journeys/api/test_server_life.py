@@ -15,6 +15,7 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -266,19 +267,27 @@ def test_clients_are_served_though_silent_ones_take_all_descriptors(start: Start
     assert server.log.count("cannot accept connections for a moment: Too many open files; see `ulimit -n`") == 1
 
 
+@contextlib.contextmanager
+def started_with(hangup: signal.Handlers) -> Iterator[None]:
+    """What is started meanwhile begins with this answer to SIGHUP; the tests themselves may run under `nohup`."""
+    before = signal.signal(signal.SIGHUP, hangup)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
 def test_it_ends_in_order_when_its_terminal_is_closed(start: Start) -> None:
-    server = start()
+    with started_with(signal.SIG_DFL):
+        server = start()
     server.process.send_signal(signal.SIGHUP)
     assert server.process.wait() == 0
 
 
-def test_it_stays_when_its_terminal_is_closed_if_it_was_told_to(tmp_path: Path) -> None:
+def test_it_stays_when_its_terminal_is_closed_if_it_was_told_to(start: Start) -> None:
     """As `nohup` starts it."""
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    try:
-        server = Seamark(tmp_path / "data")
-    finally:
-        signal.signal(signal.SIGHUP, before)
+    with started_with(signal.SIG_IGN):
+        server = start()
     server.process.send_signal(signal.SIGHUP)
     assert call(server, "GET", "/api/v1/namespaces/default")[0] == 200
     assert server.stop() == 0
