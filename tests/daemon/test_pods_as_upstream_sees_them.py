@@ -105,7 +105,7 @@ async def event(here, name, reason, saying=""):
 
 def ended(pod, name="main"):
     statuses = (*pod.status.container_statuses, *pod.status.init_container_statuses)
-    return next(each.state.terminated for each in statuses if each.name == name)
+    return next((each.state.terminated for each in statuses if each.name == name), None)
 
 
 # --- storage ---------------------------------------------------------------------------------------
@@ -466,7 +466,6 @@ async def test_a_liveness_probe_restarts_and_a_startup_probe_comes_first(here):
 async def test_containers_that_see_each_others_processes(here):
     main, other = container("sleep 4321"), container("until pgrep -f 'sleep 432[1]'; do sleep 0.02; done", "other")
     await create(here, "shared", main, other, shareProcessNamespace=True)
-    found = await until(here, "shared", lambda pod: pod.ready or pod.finished)
     found = await until(here, "shared", lambda pod: ended(pod, "other"))
     assert int(log_of(here, found, "other")[0]) > 1
     await here.cluster.delete(PODS, "shared", namespace="default", grace_seconds=0)
