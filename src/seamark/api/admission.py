@@ -232,7 +232,8 @@ class Admission:
 
     def idle(self, kind: Kind, operation: Operation, part: str) -> bool:
         """Whether no plug-in has anything to say about such writes now."""
-        return all(plugin.idle for steps in self._chain_of(kind, operation, part) for plugin in steps)
+        chain = self._chain_of(kind, operation, part)  # every plug-in edits or judges, so these two are all of them
+        return all(plugin.idle for plugin in chain.mutate) and all(plugin.idle for plugin in chain.validate)
 
     def contends(self, request: Request) -> bool:
         """Whether the write also changes an object that other creations in its namespace change."""
