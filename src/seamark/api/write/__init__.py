@@ -17,5 +17,6 @@ thread (:mod:`seamark.haste`), for which the write waits as it does for a step o
 state (admission, allocation, commit) never leave the event loop, and nothing is awaited between the last of them.
 
 ``path`` has what both use, ``values`` what a write makes; ``twins`` keeps what was worked out for one Pod for those
-that differ only in their names, ``repeats`` what became of a status for those that differ only in addresses.
+that differ only in their names, ``repeats`` what became of a status for those that differ only in addresses, both
+in a bounded table (``recurring``).
 """

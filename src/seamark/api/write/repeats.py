@@ -26,6 +26,7 @@ import msgspec
 from seamark.api.call import Caller
 from seamark.api.fields.patch import PatchType
 from seamark.api.state.entries import Entry
+from seamark.api.write.recurring import Recurring
 from seamark.errors import Object
 from seamark.kinds.kind import Kind
 
@@ -138,7 +139,7 @@ class Repeats:
     """What became of patches that came more than once; those that are used are kept."""
 
     def __init__(self) -> None:
-        self._kept: dict[tuple[Any, ...], Result | None] = {}  # the latest last; None for a patch that came once
+        self._kept: Recurring[tuple[Any, ...], Result] = Recurring()
         self._in_vain = 0  # patches since the last that was like one before
 
     def promising(self) -> bool:
@@ -152,18 +153,15 @@ class Repeats:
         if result is None:
             return None
         self._in_vain = 0
-        self._kept[occasion.likeness] = self._kept.pop(occasion.likeness)
+        self._kept.used(occasion.likeness)
         return result.value(occasion)
 
     def came(self, occasion: Occasion, written: Entry) -> None:
         """Keep what became of a patch, if it is not the first of its kind."""
         if any(occasion.warnings):
             return
-        result = _result(occasion, written) if occasion.likeness in self._kept else None
-        self._kept.pop(occasion.likeness, None)
-        self._kept[occasion.likeness] = result
-        if len(self._kept) > MOST:
-            del self._kept[next(iter(self._kept))]
+        likeness = occasion.likeness
+        self._kept.put(likeness, _result(occasion, written) if likeness in self._kept else None, most=MOST)
 
 
 def _result(occasion: Occasion, written: Entry) -> Result | None:

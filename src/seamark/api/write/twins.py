@@ -26,6 +26,7 @@ from seamark.api.call import Caller, Target
 from seamark.api.intake import Document
 from seamark.api.state.collection import Collection
 from seamark.api.state.entries import stored
+from seamark.api.write.recurring import Recurring
 from seamark.errors import Object
 
 MOST = 64
@@ -87,13 +88,13 @@ class Twins:
     """Objects that were made of documents that came more than once; those that are used are kept."""
 
     def __init__(self) -> None:
-        self._kept: dict[Likeness, Twin | None] = {}  # the latest last; None for a document that came once
+        self._kept: Recurring[Likeness, Twin] = Recurring()
 
     def find(self, like: Likeness) -> Twin | None:
         twin = self._kept.get(like)
         if twin is None or not twin.valid:
             return None
-        self._kept[like] = self._kept.pop(like)
+        self._kept.used(like)
         return twin
 
     def expects(self, like: Likeness) -> bool:
@@ -102,11 +103,7 @@ class Twins:
 
     def came(self, like: Likeness, obj: Object, seen: Mapping[Collection, int] | None) -> None:
         """Keep an object as it was stored, and the kinds that admission looked at; None if it is not worth keeping."""
-        twin = None if seen is None else _twin(obj, seen)
-        self._kept.pop(like, None)
-        self._kept[like] = twin
-        if len(self._kept) > MOST:
-            del self._kept[next(iter(self._kept))]
+        self._kept.put(like, None if seen is None else _twin(obj, seen), most=MOST)
 
 
 def _twin(obj: Object, seen: Mapping[Collection, int]) -> Twin | None:
