@@ -41,6 +41,7 @@ _PARTS = frozenset(("metadata", "status"))
 _IDENTITY = frozenset(("uid", "resourceVersion"))
 _OWN_METADATA = frozenset(("name", "uid", "resourceVersion"))
 _node = re.compile(rb'"nodeName":"[^"\\]+"')
+_number = re.compile(rb"\0(\d+)\0")
 
 _Raws = dict[str, msgspec.Raw]
 _read = msgspec.json.Decoder(_Raws).decode
@@ -71,18 +72,30 @@ class Occasion(NamedTuple):
     warnings: tuple[list[str], ...]
 
 
+class Gaps(NamedTuple):
+    """JSON with gaps for own texts: every second piece is one, and ``numbers`` says of which text."""
+
+    pieces: list[bytes]
+    numbers: list[int]
+
+    def filled(self, texts: tuple[bytes, ...]) -> msgspec.Raw:
+        pieces = self.pieces.copy()
+        pieces[1::2] = [texts[number] for number in self.numbers]
+        return msgspec.Raw(b"".join(pieces))
+
+
 class Result(NamedTuple):
-    """What became of an object: the order of its fields, and what is new, with numbers in the place of own texts."""
+    """What became of an object: the order of its fields, and what is new, with gaps in the place of own texts."""
 
     order: tuple[str, ...]
     metadata: tuple[str, ...]
-    managers: bytes
-    status: bytes
+    managers: Gaps
+    status: Gaps
 
     def value(self, occasion: Occasion) -> bytes:
         """The object as the store keeps it, given another occasion."""
-        managers = msgspec.Raw(_filled(self.managers, occasion.texts, b'\\"'))
-        status = msgspec.Raw(_filled(self.status, occasion.texts, b'"'))
+        managers = self.managers.filled(occasion.texts)
+        status = self.status.filled(occasion.texts)
         meta = {**occasion.metadata, "managedFields": managers}
         parts: Object = {**occasion.parts, "metadata": {name: meta[name] for name in self.metadata}, "status": status}
         return msgspec.json.encode({name: parts[name] for name in self.order})
@@ -122,16 +135,11 @@ def occasion(said: Report, entry: Entry) -> Occasion | None:
     status, managers = bytes(parts["status"]), bytes(meta["managedFields"])
     if any(text in status or text in managers for text in said.texts):
         return None
-    likeness = (
-        said.how,
-        said.forms,
-        said.words,
-        tuple((name, bytes(raw)) for name, raw in meta.items() if name not in _OWN_METADATA),
-        tuple(
-            (name, _node.sub(b'"nodeName":""', bytes(raw), count=1)) for name, raw in parts.items() if name == "spec"
-        ),
-        tuple((name, bytes(raw)) for name, raw in parts.items() if name not in ("metadata", "spec")),
-    )
+    rest = {name: bytes(raw) for name, raw in parts.items() if name != "metadata"}
+    if "spec" in rest:
+        rest["spec"] = _node.sub(b'"nodeName":""', rest["spec"], count=1)
+    others = [raw for name, raw in meta.items() if name not in _OWN_METADATA]
+    likeness = (said.how, said.forms, said.words, *meta, b"\0".join(others), *rest, *rest.values())
     return Occasion(likeness, parts, meta, said.texts, said.warnings)
 
 
@@ -175,7 +183,7 @@ def _result(occasion: Occasion, written: Entry) -> Result | None:
     status = _emptied(bytes(parts["status"]), occasion.texts, b'"')
     if any(text in managers or text in status for text in occasion.texts):
         return None
-    result = Result(tuple(parts), order, managers, status)
+    result = Result(tuple(parts), order, _gaps(managers), _gaps(status))
     stored = b'{"metadata":{' + written.tail.partition(b'",')[2]
     return result if result.value(occasion) == stored else None
 
@@ -183,11 +191,10 @@ def _result(occasion: Occasion, written: Entry) -> Result | None:
 def _emptied(words: bytes, texts: tuple[bytes, ...], quote: bytes) -> bytes:
     """With numbers in the place of texts.  No JSON contains a NUL, so none is mistaken for another text."""
     for number, text in enumerate(texts):
-        words = words.replace(quote + text + quote, b"\0%d\0" % number)
+        words = words.replace(quote + text + quote, b"%b\0%d\0%b" % (quote, number, quote))
     return words
 
 
-def _filled(words: bytes, texts: tuple[bytes, ...], quote: bytes) -> bytes:
-    for number, text in enumerate(texts):
-        words = words.replace(b"\0%d\0" % number, quote + text + quote)
-    return words
+def _gaps(emptied: bytes) -> Gaps:
+    pieces = _number.split(emptied)
+    return Gaps(pieces, [int(number) for number in pieces[1::2]])
