@@ -44,17 +44,17 @@ async def settled() -> None:
         await asyncio.sleep(0)
 
 
-async def test_each_success_is_followed_by_two_up_to_the_limit() -> None:
+async def test_each_success_is_followed_by_four_up_to_the_limit() -> None:
     attempts = Attempts()
     work = asyncio.create_task(slow_start(range(200), attempts.do))
     sizes = await attempts.rounds(work)
-    assert sizes[:6] == [1, 2, 4, 8, 16, AT_ONCE]
+    assert sizes[:4] == [1, 4, 16, AT_ONCE]
     assert max(sizes) == AT_ONCE
     assert sum(sizes) == 200
     assert (attempts.begun, work.result()) == (list(range(200)), None)
 
 
-@pytest.mark.parametrize(("fails", "begun"), [(0, 1), (1, 3), (3, 7)])
+@pytest.mark.parametrize(("fails", "begun"), [(0, 1), (1, 5), (5, 21)])
 async def test_the_first_failure_is_the_last_attempt(fails: int, begun: int) -> None:
     attempts = Attempts(fails)
     work = asyncio.create_task(slow_start(range(200), attempts.do))

@@ -26,6 +26,7 @@ T = TypeVar("T")
 
 # The limit of simultaneous writes for one workload, so that other clients of the server do not wait for all of them.
 AT_ONCE = 32
+FOLLOWING = 4  # writes that follow one that succeeded (two in Kubernetes): the limit is reached after three of them
 _LONGEST_BASE = 58
 _NAME_ATTEMPTS = 8
 
@@ -45,7 +46,7 @@ async def slow_start(work: Iterable[T], do: Callable[[T], Awaitable[None]]) -> A
     """Do all work, until the first failure; returns its error, if any.
 
     A failure of one Pod (a quota, a refused template) usually affects all, so a thousand attempts would be wasted: one
-    is made at first, and each that succeeds is followed by two, up to the limit at once.
+    is made at first, and each that succeeds is followed by four, up to the limit at once.
     """
     left, failed, hands = iter(work), list[ApiError](), 1
 
@@ -58,8 +59,9 @@ async def slow_start(work: Iterable[T], do: Callable[[T], Awaitable[None]]) -> A
                 failed.append(error)
             if failed:
                 return
-            if hands < AT_ONCE:
-                hands += 1
+            more = min(FOLLOWING - 1, AT_ONCE - hands)
+            hands += more
+            for _ in range(more):
                 group.create_task(hand())
 
     try:
