@@ -18,7 +18,7 @@ From the text to the value:
 - ``errors``: what can go wrong, with Kubernetes' sentences
 - ``environment``: the variables, functions and types that expressions can use, and the programs made from them
 
-``docs/benchmarks.md`` says why this is no package from PyPI.
+``docs/choices.md`` says why this is no package from PyPI.
 """
 
 from seamark.cel.environment import Environment, Program
