@@ -175,18 +175,30 @@ async def test_bodies_that_wait_for_their_turn_are_bounded():
         assert connection._held == listener.connections.held == 0
 
 
-@LOOPS
-@pytest.mark.parametrize("secure", [False, True], ids=["plain", "TLS"])
-def test_what_a_connection_held_goes_with_it(run, secure, authority):
+@contextlib.asynccontextmanager
+async def no_connection_left_as_garbage():
+    """Connections that are made and lost meanwhile go without a collection of garbage."""
+
     def connections():
         return sum(isinstance(found, Connection) for found in gc.get_objects())
 
+    gc.collect()
+    before = connections()
+    gc.disable()
+    try:
+        yield
+        await asyncio.sleep(0)
+        assert connections() == before
+    finally:
+        gc.enable()
+
+
+@LOOPS
+@pytest.mark.parametrize("secure", [False, True], ids=["plain", "TLS"])
+def test_what_a_connection_held_goes_with_it(run, secure, authority):
     async def main():
         tls, trust = (authority.tls(), trusting(authority)) if secure else (None, None)
-        async with opened(lambda request: Response(200), tls=tls) as listener:
-            gc.collect()
-            before = connections()
-            gc.disable()
+        async with opened(lambda request: Response(200), tls=tls) as listener, no_connection_left_as_garbage():
             for _ in range(5):
                 async with client(listener, trust) as (_, writer):
                     writer.write(head("GET", "/") + head("POST", "/", f"Content-Length: {2 * PIECE}") + b"x" * PIECE)
@@ -194,38 +206,23 @@ def test_what_a_connection_held_goes_with_it(run, secure, authority):
                     writer.transport.abort()
                 await until(lambda: not listener.connections)
                 assert listener.connections.held == 0
-            await asyncio.sleep(0)
-            assert connections() == before
 
-    try:
-        run(main())
-    finally:
-        gc.enable()
+    run(main())
 
 
 @LOOPS
 @pytest.mark.parametrize("sent", [b"", b"\x16\x03\x01", b"\x16\x03\x01\x00\x05abcde"])
 def test_nothing_is_left_of_a_client_that_goes_before_tls(run, sent, authority):
-    def connections():
-        return sum(isinstance(found, Connection) for found in gc.get_objects())
-
     async def main():
-        async with opened(lambda request: Response(200), tls=authority.tls()) as listener:
-            gc.collect()
-            before = connections()
-            gc.disable()
+        answers = opened(lambda request: Response(200), tls=authority.tls())
+        async with answers as listener, no_connection_left_as_garbage():
             for _ in range(5):
                 async with client(listener) as (_, writer):
                     writer.write(sent)
                     await until(lambda: listener.count)
                 await until(lambda: not listener.count)
-            await asyncio.sleep(0)
-            assert connections() == before
 
-    try:
-        run(main())
-    finally:
-        gc.enable()
+    run(main())
 
 
 @LOOPS
