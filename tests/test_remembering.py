@@ -13,7 +13,7 @@ from seamark.api.http import negotiate
 from seamark.kinds.batch import cronjob, schedule
 from seamark.kinds.pod.defaults import pull_policy
 from seamark.kinds.values import addresses, quantity, selectors, times
-from seamark.nodes.simulated import commands
+from seamark.nodes.simulated.pods import commands
 from seamark.remembering import LONGEST, remembered
 
 

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from seamark.api import bootstrap
+from seamark.api.admission import PLUGINS
 from seamark.api.authorization import User
 from seamark.api.http.messages import Request, Response, Streaming
 from seamark.api.server import ApiServer
@@ -230,3 +231,11 @@ async def served(
         following.cancel()
         await asyncio.gather(following, return_exceptions=True)
         await store.close()
+
+
+@contextlib.asynccontextmanager
+async def served_with_admission(**more: Any) -> AsyncIterator[Served]:
+    """A server that asks every plug-in of admission, and has the ServiceAccount that Pods are given."""
+    async with served(plugins=PLUGINS, **more) as server:
+        await server.post("/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": "default"}})
+        yield server

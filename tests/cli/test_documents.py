@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from seamark.cli import VERBS
-from seamark.nodes.simulated import orders
+from seamark.nodes.simulated.pods import orders
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "deploy" / "README.md"]

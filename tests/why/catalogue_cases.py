@@ -31,6 +31,7 @@ from typing import Any
 import msgspec
 import yaml
 
+from free_ports import free_port
 from seamark.access.cluster import Cluster
 from seamark.cli.asking.names import report_on
 from seamark.clock import Clock
@@ -95,11 +96,16 @@ class Case(msgspec.Struct):
         return self.live is True and not (self.offline or self.now or owned) and self.ask.startswith("service ")
 
 
+def nowhere() -> tuple[str, ...]:
+    """A resolver that is not there: names outside of the cluster are asked of no server beyond this machine."""
+    return (f"127.0.0.1:{free_port()}",)
+
+
 async def look(cluster: Cluster, case: Case, *, clock: Clock) -> Report:
     """The report that the case asks for."""
     if case.ask.startswith("name "):
         namespace, name = case.key
-        return await report_on(cluster, name, namespace, "cluster.local", clock=clock)
+        return await report_on(cluster, name, namespace, "cluster.local", clock=clock, resolvers=nowhere())
     if case.client:
         return await look_at_way(cluster, case.key, parse_place(case.client), case.port, clock=clock)
     return await look_at_service(cluster, case.key, clock=clock)

@@ -106,7 +106,9 @@ async def seen(case, now):
     """Every Service of the cluster, as it was observed, and the lookups of names in it."""
     cluster = await build(case)
     world = await observe.observe(cluster, "", clock=HastyClock(now))
-    return world, [(name, names._steps(await names._walk(cluster, name, "shop", ZONE))) for name in asked(case, world)]
+    resolvers = catalogue_cases.nowhere()
+    walks = [(name, await names._walk(cluster, name, "shop", ZONE, resolvers)) for name in asked(case, world)]
+    return world, [(name, names._steps(walk)) for name, walk in walks]
 
 
 def planned(case):

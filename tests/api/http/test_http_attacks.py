@@ -9,15 +9,16 @@ import ssl
 
 import pytest
 import uvloop
+from held_transport import Transport
 from served import ADMIN, OTHER, served
 
 from seamark.api.certificates import Authority
+from seamark.api.http import incoming
 from seamark.api.http import listener as listening
-from seamark.api.http import protocol as http
 from seamark.api.http.listener import NOT_TLS, Listener, most_connections
 from seamark.api.http.messages import Response, Streaming
 from seamark.api.http.pieces import frame
-from seamark.api.http.protocol import Connection
+from seamark.api.http.protocol import Connection, Connections
 from seamark.api.http.stream import Stream
 from seamark.api.http.watches.alike import Alike
 from seamark.api.http.watches.watch import Watch
@@ -25,7 +26,7 @@ from seamark.api.http.watches.watch import Watch
 LOOPS = pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
-PIECE = http.MAX_BODY // 2
+PIECE = incoming.MAX_BODY // 2
 
 
 async def until(condition):
@@ -111,8 +112,8 @@ def test_the_body_of_a_request_that_is_decided_by_its_head_is_not_kept(run, toke
                 clients = [await stack.enter_async_context(client(listener)) for _ in range(5)]
                 for _, writer in clients:
                     writer.write(head(method, path, *lines) + b"x" * PIECE)
-                await until(lambda: sum(c._size for c in listener.connections) == 5 * PIECE)
-                assert listener.connections.held == sum(len(c._body) for c in listener.connections) == 0
+                await until(lambda: sum(c.incoming._size for c in listener.connections) == 5 * PIECE)
+                assert listener.connections.held == sum(len(c.incoming._body) for c in listener.connections) == 0
                 for reader, writer in clients:
                     # The connection can be used again.
                     writer.write(b"x" * PIECE + head("GET", "/livez"))
@@ -125,7 +126,7 @@ def test_the_body_of_a_request_that_is_decided_by_its_head_is_not_kept(run, toke
 async def test_a_client_that_waits_with_its_body_is_answered_at_once():
     async with served() as api:
         listener = await api.api.listen("127.0.0.1", 0, None)
-        for token, length, status in (("wrong", 5, 401), (OTHER, 5, 403), (ADMIN, http.MAX_BODY + 1, 413)):
+        for token, length, status in (("wrong", 5, 401), (OTHER, 5, 403), (ADMIN, incoming.MAX_BODY + 1, 413)):
             async with client(listener) as (reader, writer):
                 waits = ("Expect: 100-continue", f"Content-Length: {length}", f"Authorization: Bearer {token}")
                 writer.write(head("POST", CONFIGMAPS, *waits))
@@ -134,7 +135,7 @@ async def test_a_client_that_waits_with_its_body_is_answered_at_once():
 
 
 async def test_all_bodies_together_are_bounded(monkeypatch):
-    monkeypatch.setattr(http, "MAX_BODIES", 3 * PIECE)
+    monkeypatch.setattr(incoming, "MAX_BODIES", 3 * PIECE)
     lines = (f"Content-Length: {2 * PIECE}", f"Authorization: Bearer {ADMIN}")
     async with served() as api:
         listener = await api.api.listen("127.0.0.1", 0, None)
@@ -142,8 +143,8 @@ async def test_all_bodies_together_are_bounded(monkeypatch):
             clients = [await stack.enter_async_context(client(listener)) for _ in range(10)]
             for _, writer in clients:
                 writer.write(head("POST", CONFIGMAPS, *lines) + b" " * PIECE)
-            await until(lambda: sum(c._size for c in listener.connections) == 10 * PIECE)
-            assert listener.connections.held == sum(len(c._body) for c in listener.connections) <= 3 * PIECE
+            await until(lambda: sum(c.incoming._size for c in listener.connections) == 10 * PIECE)
+            assert listener.connections.held == sum(len(c.incoming._body) for c in listener.connections) <= 3 * PIECE
             statuses = []
             for reader, writer in clients:
                 writer.write(b" " * PIECE)
@@ -163,29 +164,41 @@ async def test_bodies_that_wait_for_their_turn_are_bounded():
 
     async with opened(lambda request: slow()) as listener, client(listener) as (reader, writer):
         writer.write(head("GET", "/") + (head("POST", "/", f"Content-Length: {PIECE}") + b"x" * PIECE) * 20)
-        await until(lambda: listener.connections and next(iter(listener.connections))._held > http.MAX_BODY)
+        await until(lambda: listener.connections and next(iter(listener.connections))._held > incoming.MAX_BODY)
         (connection,) = listener.connections
         while connection.transport.is_reading():
             await asyncio.sleep(0)
-        assert connection._held <= 2 * http.MAX_BODY
+        assert connection._held <= 2 * incoming.MAX_BODY
         gate.set()
         for _ in range(21):
             assert await answer(reader) == (200, b"ok")
         assert connection._held == listener.connections.held == 0
 
 
-@LOOPS
-@pytest.mark.parametrize("secure", [False, True], ids=["plain", "TLS"])
-def test_what_a_connection_held_goes_with_it(run, secure, authority):
+@contextlib.asynccontextmanager
+async def no_connection_left_as_garbage():
+    """Connections that are made and lost meanwhile go without a collection of garbage."""
+
     def connections():
         return sum(isinstance(found, Connection) for found in gc.get_objects())
 
+    gc.collect()
+    before = connections()
+    gc.disable()
+    try:
+        yield
+        await asyncio.sleep(0)
+        assert connections() == before
+    finally:
+        gc.enable()
+
+
+@LOOPS
+@pytest.mark.parametrize("secure", [False, True], ids=["plain", "TLS"])
+def test_what_a_connection_held_goes_with_it(run, secure, authority):
     async def main():
         tls, trust = (authority.tls(), trusting(authority)) if secure else (None, None)
-        async with opened(lambda request: Response(200), tls=tls) as listener:
-            gc.collect()
-            before = connections()
-            gc.disable()
+        async with opened(lambda request: Response(200), tls=tls) as listener, no_connection_left_as_garbage():
             for _ in range(5):
                 async with client(listener, trust) as (_, writer):
                     writer.write(head("GET", "/") + head("POST", "/", f"Content-Length: {2 * PIECE}") + b"x" * PIECE)
@@ -193,38 +206,23 @@ def test_what_a_connection_held_goes_with_it(run, secure, authority):
                     writer.transport.abort()
                 await until(lambda: not listener.connections)
                 assert listener.connections.held == 0
-            await asyncio.sleep(0)
-            assert connections() == before
 
-    try:
-        run(main())
-    finally:
-        gc.enable()
+    run(main())
 
 
 @LOOPS
 @pytest.mark.parametrize("sent", [b"", b"\x16\x03\x01", b"\x16\x03\x01\x00\x05abcde"])
 def test_nothing_is_left_of_a_client_that_goes_before_tls(run, sent, authority):
-    def connections():
-        return sum(isinstance(found, Connection) for found in gc.get_objects())
-
     async def main():
-        async with opened(lambda request: Response(200), tls=authority.tls()) as listener:
-            gc.collect()
-            before = connections()
-            gc.disable()
+        answers = opened(lambda request: Response(200), tls=authority.tls())
+        async with answers as listener, no_connection_left_as_garbage():
             for _ in range(5):
                 async with client(listener) as (_, writer):
                     writer.write(sent)
                     await until(lambda: listener.count)
                 await until(lambda: not listener.count)
-            await asyncio.sleep(0)
-            assert connections() == before
 
-    try:
-        run(main())
-    finally:
-        gc.enable()
+    run(main())
 
 
 @LOOPS
@@ -268,7 +266,8 @@ def test_a_watch_goes_with_its_client(run, secure, size, authority):
 
 def test_trailers_cannot_change_what_the_head_said():
     seen = []
-    connection = Connection(lambda request: seen.append(request) or Response(200), http.Connections())
+    connection = Connection(lambda request: seen.append(request) or Response(200), Connections())
+    connection.connection_made(Transport())
     connection.data_received(
         head("POST", "/", "Transfer-Encoding: chunked", "Authorization: Bearer a")
         + b"1\r\nx\r\n0\r\nAuthorization: Bearer b\r\nImpersonate-User: c\r\n\r\n"
@@ -352,14 +351,16 @@ def test_header_lines_are_counted_as_they_come(run):
             await until(lambda: listener.connections)
             (connection,) = listener.connections
             assert (await reader.read()).startswith(b"HTTP/1.1 431 ")
-            assert connection._head_size <= http.MAX_HEAD + http.LINE_COST + 1  # so many lines were looked at
+            assert (
+                connection.incoming.head_size <= incoming.MAX_HEAD + incoming.LINE_COST + 1
+            )  # so many lines were looked at
 
     run(main())
 
 
 async def test_a_head_has_a_size_however_it_comes():
     async with opened(lambda request: Response(200)) as listener:
-        for lines in ([f"a: {'x' * http.MAX_HEAD}"], [f"a{n}: {'x' * 1000}" for n in range(200)]):
+        for lines in ([f"a: {'x' * incoming.MAX_HEAD}"], [f"a{n}: {'x' * 1000}" for n in range(200)]):
             async with client(listener) as (reader, writer):
                 writer.write(head("GET", "/", *lines))
                 assert (await reader.readline()).startswith(b"HTTP/1.1 431 ")
@@ -380,16 +381,16 @@ def test_what_drips_is_cut_and_a_watch_is_not(run):
             slow[1].write(head("POST", "/", "Content-Length: 1000000") + b"x")
             good[1].write(head("POST", "/", "Content-Length: 1000000") + b"x" * 500_000)
             watching[1].write(head("GET", "/watch") + b"GET / HT")
-            await until(lambda: streams and sum(c._size for c in listener.connections) == 500_001)
-            await until(lambda: sum(bool(c._url) for c in listener.connections) == 4)
+            await until(lambda: streams and sum(c.incoming._size for c in listener.connections) == 500_001)
+            await until(lambda: sum(bool(c.incoming._url) for c in listener.connections) == 4)
             for byte in b"TP/1.1":  # every byte makes the connection active again, but the request not younger
                 dripping[1].write(bytes([byte]))
                 await asyncio.sleep(0)
-            await until(lambda: sum(c._unread_size for c in listener.connections) == 14)
+            await until(lambda: sum(c.incoming._unread_size for c in listener.connections) == 14)
             latest = max(connection.last_active for connection in listener.connections)
-            listener.sweep_once(begun + http.HEAD_SECONDS - 1)
+            listener.sweep_once(begun + incoming.HEAD_SECONDS - 1)
             assert len(listener.connections) == 5
-            listener.sweep_once(latest + http.HEAD_SECONDS + 1)
+            listener.sweep_once(latest + incoming.HEAD_SECONDS + 1)
             await until(lambda: len(listener.connections) == 2)
             assert await new[0].read() == b""
             for reader, _ in (dripping, slow):
@@ -497,7 +498,7 @@ def test_clients_that_never_begin_tls_cost_a_socket_and_make_room(run, authority
             assert listener.count == 3
             silent[2][1].write(b"\x16")  # a handshake that does not go on
             await until(lambda: listener.connections.entering)
-            listener.sweep_once(max(c.last_active for c in listener._silent) + http.HEAD_SECONDS + 1)
+            listener.sweep_once(max(c.last_active for c in listener._silent) + incoming.HEAD_SECONDS + 1)
             assert await silent[3][0].read() == b""
 
     run(main())

@@ -8,7 +8,7 @@ from email.utils import parsedate_to_datetime
 import pytest
 from held_transport import Transport
 
-from seamark.api.http import protocol as http
+from seamark.api.http import incoming
 from seamark.api.http.messages import REASONS, Response, Streaming
 from seamark.api.http.pieces import PIECE, frame
 from seamark.api.http.protocol import Connection, Connections
@@ -87,7 +87,7 @@ def test_many_small_pieces_cost_their_size():
     connection.data_received(b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
     for _ in range(1000):
         connection.data_received(b"1\r\nx\r\n" * 10)
-    assert len(connection._body) == 10_000
+    assert len(connection.incoming._body) == 10_000
     connection.data_received(b"0\r\n\r\n")
     assert handler.requests[0].body == b"x" * 10_000
 
@@ -251,7 +251,7 @@ def test_a_method_that_nobody_knows_is_not_allowed(method):
 
 
 def test_a_head_without_end_is_refused(monkeypatch):
-    monkeypatch.setattr(http, "MAX_HEAD", 10_000)
+    monkeypatch.setattr(incoming, "MAX_HEAD", 10_000)
     for start, more in (
         (b"GET / HTTP/1.1\r\nHost: x\r\nX: ", b"y" * 1000),  # one header
         (b"GET / HTTP/1.1\r\nHost: x\r\n", b"X: %b\r\n" % (b"y" * 995)),  # many
@@ -278,17 +278,17 @@ def test_large_heads_and_bodies_within_bounds_are_fine():
     for _ in range(40):  # more than the limit in all, but each is small
         connection.data_received(get("/", f"X: {long}"))
     assert len(handler.requests) == 40
-    connection.data_received(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % http.MAX_BODY)
+    connection.data_received(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % incoming.MAX_BODY)
     for _ in range(48):
-        connection.data_received(b"x" * (http.MAX_BODY // 48))
-    assert len(handler.requests[-1].body) == http.MAX_BODY
+        connection.data_received(b"x" * (incoming.MAX_BODY // 48))
+    assert len(handler.requests[-1].body) == incoming.MAX_BODY
     assert not handler.requests[-1].too_large
 
 
 def test_a_body_too_large_is_read_and_forgotten_then_cut_off():
     connection, transport, handler = connect(lambda request: Response(413 if request.too_large else 200))
-    connection.data_received(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % (http.MAX_BODY + 1))
-    connection.data_received(b"x" * http.MAX_BODY)
+    connection.data_received(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % (incoming.MAX_BODY + 1))
+    connection.data_received(b"x" * incoming.MAX_BODY)
     connection.data_received(b"x")
     assert handler.requests[0].too_large
     assert handler.requests[0].body == b""
@@ -296,7 +296,7 @@ def test_a_body_too_large_is_read_and_forgotten_then_cut_off():
     assert not transport.closed
     connection.data_received(b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
     piece = b"100000\r\n" + b"x" * 0x100000 + b"\r\n"
-    for _ in range(http.MAX_DRAINED // 0x100000 + 1):
+    for _ in range(incoming.MAX_DRAINED // 0x100000 + 1):
         connection.data_received(piece)
     assert transport.closed
     assert len(handler.requests) == 1
@@ -456,7 +456,7 @@ def test_answers_are_dated():
 
 def test_a_request_is_due_some_time_after_its_first_byte():
     connection, transport, _ = connect()
-    late = connection.last_active + http.HEAD_SECONDS + 1
+    late = connection.last_active + incoming.HEAD_SECONDS + 1
     assert connection.overdue(late)  # a new connection owes a request
     for part in (b"GET /x", b"yz HTTP/1.1\r\nHost:", b" x\r\n"):
         connection.data_received(part)
@@ -465,7 +465,7 @@ def test_a_request_is_due_some_time_after_its_first_byte():
     connection.data_received(b"\r\n")
     assert not connection.overdue(late)  # an answered one does not
     connection.data_received(b"G")
-    assert connection.overdue(connection.last_active + http.HEAD_SECONDS + 1)
+    assert connection.overdue(connection.last_active + incoming.HEAD_SECONDS + 1)
     transport.take()
     connection.time_out()
     assert transport.take().startswith(b"HTTP/1.1 408 Request Timeout\r\n")

@@ -9,10 +9,10 @@ import uvloop
 
 from seamark.api.certificates import Authority
 from seamark.api.http import listener as listener_module
+from seamark.api.http.incoming import HEAD_SECONDS
 from seamark.api.http.listener import IDLE_SECONDS, STALLED_SECONDS, Listener
 from seamark.api.http.messages import Response, Streaming
 from seamark.api.http.pieces import frame
-from seamark.api.http.protocol import HEAD_SECONDS
 from seamark.api.streaming.sockets import Tasks
 
 LOOPS = pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
@@ -173,7 +173,7 @@ def test_idle_connections_and_half_requests_end(run):
         clients[0][1].write(b"GET / HTTP/1.1\r\nHost: x\r\n")
         clients[1][1].write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
         assert (await clients[1][0].readuntil(b"ok")).startswith(b"HTTP/1.1 200")
-        await until(lambda: sum(bool(c._url) for c in listener.connections) == 1)
+        await until(lambda: sum(bool(c.incoming._url) for c in listener.connections) == 1)
         latest = max(c.last_active for c in listener.connections)
         listener.sweep_once(latest + HEAD_SECONDS + 1)
         await until(lambda: len(listener.connections) == 1)

@@ -14,10 +14,11 @@ import uvloop
 
 from seamark.api.certificates import Authority
 from seamark.api.http import tls
+from seamark.api.http.incoming import MAX_BODY
 from seamark.api.http.listener import Listener
 from seamark.api.http.messages import Response, Streaming
 from seamark.api.http.pieces import frame
-from seamark.api.http.protocol import MAX_BODY, MAX_PIPELINED
+from seamark.api.http.protocol import MAX_PIPELINED
 
 LOOPS = pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
 ASKED = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -464,7 +465,7 @@ def test_an_error_of_the_protocol_ends_the_connection_and_is_told(run, authority
             client = await asyncio.to_thread(dial, listener, trust)
             await asyncio.to_thread(client.recv, 1000)
             (connection,) = listener.connections
-            connection._parser = object()  # which cannot parse
+            connection.incoming._parser = object()  # which cannot parse
             client.sendall(ASKED)
             await until(lambda: not listener.connections)
             assert [type(error) for error in told] == [AttributeError]

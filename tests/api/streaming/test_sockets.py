@@ -13,19 +13,23 @@ from seamark.api.streaming.sockets import MOST_UNREAD, PlainSocket, WebSocket
 from turns import turns
 
 
-@pytest.fixture
-def upgraded():
-    """A connection that goes on as a plain socket."""
+def upgraded_to(kind):
+    """A connection that goes on as a socket of this kind, with its transport and the socket."""
     made = []
 
     def upgrade(connection):
-        made.append(PlainSocket(connection))
+        made.append(kind(connection))
         return b"", made[0]
 
     connection, transport = Connection(lambda _: Streaming(made.append, upgrade=upgrade), Connections()), Transport()
     connection.connection_made(transport)
     connection.data_received(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
     return connection, transport, made[0]
+
+
+@pytest.fixture
+def upgraded():
+    return upgraded_to(PlainSocket)
 
 
 async def test_what_comes_waits_for_its_reader(upgraded):
@@ -109,16 +113,8 @@ async def test_who_sends_learns_that_the_client_is_gone(upgraded):
 
 
 async def test_who_breaks_the_rules_is_told_goodbye_once():
-    made = []
-
-    def upgrade(connection):
-        made.append(WebSocket(connection))
-        return b"", made[0]
-
-    connection, transport = Connection(lambda _: Streaming(made.append, upgrade=upgrade), Connections()), Transport()
-    connection.connection_made(transport)
-    connection.data_received(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+    connection, transport, socket = upgraded_to(WebSocket)
     connection.data_received(b"\x8f\x80abcd")  # an opcode that does not exist
     await turns()
-    made[0].finish()
+    socket.finish()
     assert bytes(transport.sent).count(b"\x88") == 1

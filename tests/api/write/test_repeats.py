@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
 import pytest_asyncio
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from served import Served, served
+from served import Served, served, served_with_admission
 
-from seamark.api.admission import PLUGINS
 from seamark.api.write import change, repeats
 from seamark.api.write.repeats import MOST, PATIENCE, SELDOM, Repeats
-from seamark.kinds.pod.pod import PodKind
 from seamark.kinds.pod.status import own_texts
 
 PODS = "/api/v1/namespaces/default/pods"
@@ -37,23 +35,14 @@ class Clock:
 
 @pytest_asyncio.fixture
 async def api() -> AsyncIterator[Served]:
-    async with served(plugins=PLUGINS, clock=Clock()) as server:
-        await server.post("/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": "default"}})
+    async with served_with_admission(clock=Clock()) as server:
         yield server
 
 
 @pytest.fixture
-def judged(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def judged(noted: Callable[[str], list[str]]) -> list[str]:
     """The names of the Pods whose statuses were looked at."""
-    names: list[str] = []
-    validate = PodKind.validate_status
-
-    def noting(self: PodKind, obj: Any, old: Any) -> Any:
-        names.append(obj["metadata"]["name"])
-        return validate(self, obj, old)
-
-    monkeypatch.setattr(PodKind, "validate_status", noting)
-    return names
+    return noted("validate_status")
 
 
 async def bound(api: Served, name: str, node: str = "node-1", **spec: Any) -> Any:
@@ -113,8 +102,7 @@ async def test_a_repeat_is_what_it_would_be_alone(api: Served, content_type: str
         await bound(api, f"web-{n}")
         last = status(9, podIPs=two) if n == 3 else status(n, podIPs=[{"ip": f"10.0.0.{n}"}, {"ip": f"fd00::{n + 1}"}])
         repeat = await api.done("PATCH", f"{PODS}/web-{n}/status", {"status": last}, type=content_type)
-    async with served(plugins=PLUGINS, clock=Clock()) as other:
-        await other.post("/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": "default"}})
+    async with served_with_admission(clock=Clock()) as other:
         await bound(other, "web-3")
         alone = await other.done("PATCH", f"{PODS}/web-3/status", {"status": last}, type=content_type)
     assert without_own(repeat) == without_own(alone)
@@ -259,8 +247,7 @@ async def test_a_container_may_have_any_id(api: Served, statuses: Any) -> None:
         await bound(api, f"web-{n}")
         answer = await api.ask("PATCH", f"{PODS}/web-{n}/status", {"status": said}, type=MERGE)
         answers.append((answer.status, answer.warnings, answer.json))
-    async with served(plugins=PLUGINS, clock=Clock()) as other:
-        await other.post("/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": "default"}})
+    async with served_with_admission(clock=Clock()) as other:
         await bound(other, "web-2")
         alone = await other.ask("PATCH", f"{PODS}/web-2/status", {"status": statuses[2]}, type=MERGE)
     code, warnings, written = answers[2]

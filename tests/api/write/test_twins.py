@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import msgspec
@@ -11,9 +11,8 @@ import pytest
 import pytest_asyncio
 from hypothesis import given
 from hypothesis import strategies as st
-from served import OTHER, Served, served
+from served import OTHER, Served, served, served_with_admission
 
-from seamark.api.admission import PLUGINS
 from seamark.api.authorization import User
 from seamark.api.call import Caller, Target
 from seamark.api.intake import Document
@@ -27,23 +26,14 @@ OWNER = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "u
 
 @pytest_asyncio.fixture
 async def api() -> AsyncIterator[Served]:
-    async with served(plugins=PLUGINS) as server:
-        await server.post("/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": "default"}})
+    async with served_with_admission() as server:
         yield server
 
 
 @pytest.fixture
-def judged(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def judged(noted: Callable[[str], list[str]]) -> list[str]:
     """The names of the Pods whose specs were looked at."""
-    names: list[str] = []
-    validate = PodKind.validate
-
-    def noting(self: PodKind, obj: Any) -> Any:
-        names.append(obj["metadata"]["name"])
-        return validate(self, obj)
-
-    monkeypatch.setattr(PodKind, "validate", noting)
-    return names
+    return noted("validate")
 
 
 def pod(name: str, *, labels: Any = None, **spec: Any) -> Any:
@@ -74,8 +64,7 @@ async def test_what_was_worked_out_for_one_serves_for_the_next(api: Served, judg
 async def test_a_twin_is_what_it_would_be_alone(api: Served) -> None:
     """In a server that has never seen the like."""
     twins = [await api.post(PODS, pod(f"web-{n}", hostNetwork=True, labels={"a": "b"})) for n in range(3)]
-    async with served(plugins=PLUGINS) as other:
-        await other.post("/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": "default"}})
+    async with served_with_admission() as other:
         alone = await other.post(PODS, pod("web-2", hostNetwork=True, labels={"a": "b"}))
     for each in (twins[2], alone):
         volume = each["spec"]["volumes"][0]["name"]

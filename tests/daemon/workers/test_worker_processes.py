@@ -24,6 +24,7 @@ from seamark.api.certificates import Authority
 from seamark.config import Config, ConfigError, settled
 from seamark.daemon.serving import share
 from seamark.daemon.workers import pool
+from seamark.runtime.supervisor import Part
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 FOREVER = 1e6  # seconds
@@ -224,15 +225,21 @@ async def test_a_watch_has_the_order_of_commits_whichever_process_tells(site: Si
     assert first == second == sorted(first, key=int)
 
 
-async def test_a_worker_that_ends_is_told_of_and_replaced(site: Site) -> None:
-    clients = [await site.client(), await site.client()]
-    assert "[+]worker-1 ok" in (await site.page(clients[0], "/readyz?verbose"))[1]
+async def end_worker(site: Site) -> tuple[asyncio.Task[None], Part]:
+    """End the one worker.  Returns what ran, and its part of the daemon, which knows by now that it has ended."""
     (ended,) = site.forks.running
     ended.cancel()
     await asyncio.wait([ended])
     part = site.daemon.supervisor.parts["worker-1"]
     while part.problem is None:
         await asyncio.sleep(0)
+    return ended, part
+
+
+async def test_a_worker_that_ends_is_told_of_and_replaced(site: Site) -> None:
+    clients = [await site.client(), await site.client()]
+    assert "[+]worker-1 ok" in (await site.page(clients[0], "/readyz?verbose"))[1]
+    ended, part = await end_worker(site)
     client = await site.client()  # the main process serves alone
     code, text = await site.page(client, "/readyz")
     assert (code, "[-]worker-1 failed: the process ended" in text) == (500, True)
@@ -248,12 +255,7 @@ async def test_a_worker_is_replaced_where_nothing_can_be_written_down(
 ) -> None:
     """On a full disk, for example; here a directory is in the way."""
     (tmp_path / presence.NEXT).mkdir()
-    (ended,) = site.forks.running
-    ended.cancel()
-    await asyncio.wait([ended])
-    part = site.daemon.supervisor.parts["worker-1"]
-    while part.problem is None:
-        await asyncio.sleep(0)
+    ended, part = await end_worker(site)
     site.gate.open.set()
     while part.problem is not None:
         assert "cannot use" not in part.problem

@@ -1,6 +1,7 @@
 """HTTP: a request becomes a call of the operations, its result an answer.
 
-- ``listener`` accepts connections, ``tls`` encrypts them; ``protocol`` turns bytes into a request, an answer into bytes
+- ``listener`` accepts connections, ``tls`` encrypts them
+- ``incoming`` turns bytes into requests, ``protocol`` answers into bytes, one after the other
 - ``messages`` are these requests and answers; ``stream`` is the writing end of an answer that goes on
 - ``application`` answers every request: the order of all checks, and the one place where an error becomes a ``Status``
 - ``fairness`` lets users take turns when there is too much to do; ``levels`` says who need not, by FlowSchemas

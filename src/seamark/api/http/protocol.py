@@ -4,48 +4,27 @@ A protocol of our own on httptools rather than a web framework: an API server ne
 pressure on streams, one write for many events, and a small cost per request (docs/architecture.md has the figures).
 One connection handles one request at a time; pipelined ones wait their turn.
 
-A request with a body is shown to ``admit`` as soon as its head is complete.  If that answers, the body is read but not
-kept: clients without rights cannot make the server hold anything but the head.
+:mod:`incoming` reads the requests; the connection answers them, and minds the transport on both sides.
 """
 
 from __future__ import annotations
 
 import asyncio
-import re
 import sys
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any, NoReturn
-from urllib.parse import unquote
+from typing import Any
 
-import httptools
-
+from seamark.api.http.incoming import MAX_BODY, Incoming
 from seamark.api.http.messages import Admit, Handler, Request, Response, Streaming, head
 from seamark.api.http.pieces import PIECE, LongAnswer
 from seamark.api.http.stream import Stream, Unchunked
 from seamark.api.http.unread import Unread
 from seamark.runtime.turns import Turns
 
-MAX_BODY = 3 * 1024 * 1024
-# A body that is not kept is read up to this size, so that the client gets to see the answer.
-MAX_DRAINED = 8 * MAX_BODY
-# The bodies of all connections together that wait to be complete, or for their turn.
-MAX_BODIES = 128 * 1024 * 1024
-MAX_HEAD = 128 * 1024
-# What a header line counts for on top of its length, because it takes time however short it is: there can be about 500.
-LINE_COST = 256
-# A head has to be complete after this time.  A body gets the time that it takes at this rate (bytes per second) on top.
-HEAD_SECONDS = 30.0
-SLOWEST_BODY = 4096
 MAX_PIPELINED = 32
-
-_request_line = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+ /\S* HTTP/1\.[01]\r?\n")
-
-
-class _Refused(Exception):
-    """Stops the parser in the middle of its data; the client has its answer."""
 
 
 class Connections(set["Connection"]):
@@ -80,35 +59,23 @@ class Connection(asyncio.Protocol):
     """One client's connection."""
 
     __slots__ = (
-        "_admit",
         "_answering",
-        "_began",
-        "_body",
-        "_certificate",
-        "_early",
         "_handler",
-        "_head_size",
-        "_headers",
         "_headless",
         "_held",
         "_keep_alive",
         "_owed",
-        "_parser",
         "_peers",
         "_plain",
-        "_refused",
-        "_request",
         "_sending",
-        "_size",
         "_taking",
         "_task",
-        "_unread_size",
         "_upgraded",
-        "_url",
         "_waiting",
         "_waits",
         "_writable",
         "busy",
+        "incoming",
         "last_active",
         "peer",
         "stalled_since",
@@ -118,9 +85,7 @@ class Connection(asyncio.Protocol):
 
     def __init__(self, handler: Handler, peers: Connections, admit: Admit | None = None) -> None:
         self._handler = handler
-        self._admit = admit
         self._peers = peers  # all connections of the server, for shutdown and for the idle sweep
-        self._parser: Any = None  # made when something comes: it refers to this connection
         # Complete requests, whether the connection stays afterwards, and the answer if the head was enough for it.
         self._waiting: deque[tuple[Request, bool, Response | None]] = deque()
         self._held = 0  # bytes of bodies that are part of ``peers.held``
@@ -128,7 +93,6 @@ class Connection(asyncio.Protocol):
         self._task: asyncio.Task[None] | None = None
         self._waits: asyncio.Future[Any] | None = None  # the turn of the request that waits for one
         self._sending: LongAnswer | None = None
-        self._certificate: bytes | None = None
         self._writable: asyncio.Future[None] | None = None  # set while the transport's buffer is full
         self._keep_alive = True
         self._headless = False  # HEAD was asked: only the head is answered
@@ -136,26 +100,13 @@ class Connection(asyncio.Protocol):
         self._upgraded = False  # the client speaks another protocol since its last request
         self._taking = False  # what the client of an upgraded connection has sent waits for its turn
         self._owed = b""  # the last answer to such bytes, if the client does not read
-        self._refused = False  # what the client sends from now on is ignored
-        self._unread_size = 0  # bytes since the last head or piece of a body: the size of what is not understood yet
         self.transport: Any = None
         self.peer = ""
         self.busy = False
         self.stream: Stream | None = None
         self.last_active = time.monotonic()
-        # When the request that is being read began to come; a new connection owes one from its start.
-        self._began: float | None = self.last_active
         self.stalled_since: float | None = None  # when the reader stopped taking what is written, if it did
-        self._reset()
-
-    def _reset(self) -> None:
-        self._url = b""
-        self._headers: dict[str, str] = {}
-        self._head_size = 0
-        self._request: Request | None = None  # once its head is complete
-        self._early: Response | None = None  # the answer, if the head was enough for it
-        self._body = bytearray()
-        self._size = 0
+        self.incoming = Incoming(admit, self.last_active)
 
     # --- asyncio's side ----------------------------------------------------------------------------
 
@@ -165,18 +116,14 @@ class Connection(asyncio.Protocol):
         name = transport.get_extra_info("peername")
         self.peer = name[0] if isinstance(name, tuple) else ""
         tls = transport.get_extra_info("ssl_object")
-        if tls is not None:
-            self._certificate = tls.getpeercert(binary_form=True)
+        self.incoming.attach(self, None if tls is None else tls.getpeercert(binary_form=True))
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.transport = None
         self._peers.discard(self)
-        # Without it, bodies go with the connection, not with the next collection of garbage.
-        self._parser = None
-        self._refused = True
+        self.incoming.drop()
         self._waiting.clear()
-        self._release(self._held)
-        self._reset()
+        self.hold(-self._held)
         if self._waits is not None:
             self._waits.cancel()
         if self._answering is not None:
@@ -193,33 +140,12 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self.last_active = now = time.monotonic()
-        if self._refused:
+        if self.incoming.closed:
             return
         if self._upgraded and self.stream is not None:
             self._take_in_turn(data)
             return
-        if self._parser is None:
-            self._parser = httptools.HttpRequestParser(self)
-        if self._began is None:
-            self._began = now
-        self._unread_size += len(data)
-        try:
-            self._parser.feed_data(data)
-        except httptools.HttpParserUpgrade as upgrade:
-            # What follows is another protocol only if the answer says so: a client waits for it.
-            self._parser = httptools.HttpRequestParser(self)
-            if rest := data[upgrade.args[0] :]:
-                self.data_received(rest)
-        except httptools.HttpParserInvalidMethodError:
-            # The parser has a list of methods; others are no less well-formed, and nothing here has them.
-            if _request_line.match(data):
-                self._refuse(405, b"405: Method Not Allowed\n")
-            else:
-                self._refuse(400, b"malformed HTTP request\n")
-        except httptools.HttpParserError:
-            self._refuse(400, b"malformed HTTP request\n")
-        if self._unread_size > MAX_HEAD:
-            self._refuse(431, b"request header fields too large\n")
+        self.incoming.feed(data, now)
 
     def _take_in_turn(self, data: bytes) -> None:
         """Nothing further is read until then: a client that sends thousands of short messages delays only itself."""
@@ -296,102 +222,32 @@ class Connection(asyncio.Protocol):
         if self._writable is not None:
             await asyncio.shield(self._writable)
 
-    # --- httptools' side ---------------------------------------------------------------------------
+    # --- requests that came ------------------------------------------------------------------------
 
-    def on_url(self, url: bytes) -> None:
-        self._url += url
-        self._head_size += len(url)
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        self._head_size += LINE_COST + len(name) + len(value)
-        if self._head_size > MAX_HEAD:
-            self._stop(431, b"request header fields too large\n")
-        if self._request is not None:
-            return  # a trailer, behind the body: it cannot change what was decided by the head
-        key = name.decode("latin-1").lower()
-        text = value.decode("latin-1")
-        if key not in self._headers:
-            self._headers[key] = text
-        elif key == "host":
-            self._stop(400, b"too many Host headers\n")
-        else:
-            # A group that is to be impersonated may have a comma in its name.
-            between = "\n" if key.startswith("impersonate-") else ", "
-            self._headers[key] = f"{self._headers[key]}{between}{text}"
-
-    def on_headers_complete(self) -> None:
-        self._unread_size = 0
-        headers = self._headers
-        version = self._parser.get_http_version()
-        if "host" not in headers and version != "1.0":
-            self._stop(400, b"missing required Host header\n")
-        path, _, query = self._url.partition(b"?")
-        if path[:1] != b"/":
-            # The form for proxies: http://host/path.
-            path = b"/" + path.partition(b"://")[2].partition(b"/")[2]
-        text = path.decode("latin-1")
-        request = self._request = Request(
-            method=self._parser.get_method().decode("latin-1"),
-            path=unquote(text) if "%" in text else text,
-            query=query.decode("latin-1"),
-            headers=headers,
-            certificate=self._certificate,
-            peer=self.peer,
-            version=version,
-        )
-        length = headers.get("content-length", "0")
-        if length == "0" and "transfer-encoding" not in headers:
-            return
-        request.too_large = len(length) > 12 or int(length) > MAX_BODY
-        if self._admit is not None:
-            self._early = self._admit(request)
-        # Only if no earlier request waits for its answer, for which this would be taken.
-        if headers.get("expect", "").lower() == "100-continue" and not self.busy and not self._waiting:
-            self._continue(request)
-
-    def _continue(self, request: Request) -> None:
-        """Tell a client that waits with its body to send it, or give it the answer if the body is not needed."""
-        if self._early is None and not request.too_large and self.transport is not None:
-            self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-            return
-        self._waiting.append((request, False, self._early))
-        self._refused = True  # whether the body comes is not known, so that no further request can be found
-        self._next()
-
-    def on_body(self, body: bytes) -> None:
-        self._unread_size = 0
-        request = self._request
-        if request is None or self._refused:
-            return
-        self._size += len(body)
-        if self._early is None and not request.too_large and not request.crowded:
-            self._body += body
-            self._held += len(body)
-            self._peers.held += len(body)
-            request.too_large = self._size > MAX_BODY
-            request.crowded = self._peers.held > MAX_BODIES
-            if request.too_large or request.crowded:
-                self._release(len(self._body))
-                self._body = bytearray()
-        if self._size > MAX_DRAINED:
-            self._stop(413, b"request entity too large\n")
-
-    def _release(self, size: int) -> None:
-        self._held -= size
-        self._peers.held -= size
-
-    def on_message_complete(self) -> None:
-        request = self._request
-        if request is None or self._refused:
-            return
-        request.body = bytes(self._body)
-        self._waiting.append((request, self._parser.should_keep_alive(), self._early))
-        self._began = None
-        self._reset()
+    def take_request(self, request: Request, keep_alive: bool, early: Response | None) -> None:
+        """Answer a complete request, or keep it until those before it are answered."""
+        self._waiting.append((request, keep_alive, early))
         if not self.busy:
             self._next()
         elif not self._takes_more and self.transport is not None:
             self.transport.pause_reading()
+
+    def invite(self, request: Request, early: Response | None) -> None:
+        """Tell a client that waits with its body to send it, or give it the answer if the body is not needed."""
+        if self.busy or self._waiting:
+            return  # an earlier request waits for its answer, for which this would be taken
+        if early is None and not request.too_large and self.transport is not None:
+            self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            return
+        self._waiting.append((request, False, early))
+        self.incoming.closed = True  # whether the body comes is not known, so that no further request can be found
+        self._next()
+
+    def hold(self, size: int) -> int:
+        """Count bytes of a body that waits, or no longer if ``size`` is negative; returns what all connections hold."""
+        self._held += size
+        self._peers.held += size
+        return self._peers.held
 
     # --- answering ---------------------------------------------------------------------------------
 
@@ -403,7 +259,7 @@ class Connection(asyncio.Protocol):
         while self._waiting and not self.busy and self._writable is None:
             request, self._keep_alive, early = self._waiting.popleft()
             if request.body:
-                self._release(len(request.body))
+                self.hold(-len(request.body))
             self.busy = True
             self._headless = request.method == "HEAD"
             self._plain = request.version == "1.0"
@@ -480,8 +336,7 @@ class Connection(asyncio.Protocol):
     def _answered(self) -> None:
         self.busy = False
         self._task = None
-        if self._began is not None:
-            self._began = time.monotonic()  # reading may have been paused for this answer
+        self.incoming.restart_clock()
         if not self._keep_alive and self.transport is not None:
             self._waiting.clear()
             self.transport.close()
@@ -497,11 +352,11 @@ class Connection(asyncio.Protocol):
             self._answered()
             self._next()
 
-    def _refuse(self, status: int, text: bytes) -> None:
+    def refuse(self, status: int, text: bytes) -> None:
         """Answer what cannot be understood with an error and close, because the rest cannot be understood either."""
-        if self._refused:
+        if self.incoming.closed:
             return
-        self._refused = True
+        self.incoming.closed = True
         self._waiting.clear()
         if self.transport is None or self.transport.is_closing():
             return
@@ -511,22 +366,16 @@ class Connection(asyncio.Protocol):
             self.transport.write(self._head(answer, f"Content-Length: {len(text)}\r\n") + text)
         self.transport.close()
 
-    def _stop(self, status: int, text: bytes) -> NoReturn:
-        """Refuse, and leave the parser at once."""
-        self._refuse(status, text)
-        raise _Refused
-
     # --- the listener's side -----------------------------------------------------------------------
 
     def overdue(self, now: float) -> bool:
         """Whether a request that is being read takes too long."""
-        began = self._began
-        return began is not None and not self.busy and now - began > HEAD_SECONDS + self._size / SLOWEST_BODY
+        return not self.busy and self.incoming.overdue(now)
 
     def time_out(self) -> None:
         """Give up a request that takes too long to come."""
-        if self._unread_size or self._request is not None:
-            self._refuse(408, b"the request took too long to come\n")
+        if self.incoming.begun:
+            self.refuse(408, b"the request took too long to come\n")
         elif self.transport is not None:
             self.transport.close()
 

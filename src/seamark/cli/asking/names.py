@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from seamark.why.report import Report
     from seamark.why.world import World
 
+MACHINES = ("/etc/resolv.conf",)  # the resolvers of this machine
 _PATIENCE = 30.0  # seconds to read the Services of a whole cluster
 
 
@@ -38,14 +39,22 @@ async def _explain(options: argparse.Namespace, name: str, cluster: Cluster, con
     return code
 
 
-async def report_on(cluster: Cluster, name: str, namespace: str, zone: str, *, clock: Clock = SYSTEM_CLOCK) -> Report:
-    """What a Pod of that namespace finds under a name, and why."""
+async def report_on(
+    cluster: Cluster,
+    name: str,
+    namespace: str,
+    zone: str,
+    *,
+    clock: Clock = SYSTEM_CLOCK,
+    resolvers: tuple[str, ...] = MACHINES,
+) -> Report:
+    """What a Pod of that namespace finds under a name, and why.  ``resolvers`` know names outside of the cluster."""
     from seamark.why import explain_name as pure
     from seamark.why.look import look_behind
     from seamark.why.observe import observe_services
 
     services = await observe_services(cluster)
-    walked = await _walk(cluster, name, namespace, zone)
+    walked = await _walk(cluster, name, namespace, zone, resolvers)
     known = {service.key for service in services}
     behind: Report | None = None
     world: World | None = None
@@ -57,7 +66,7 @@ async def report_on(cluster: Cluster, name: str, namespace: str, zone: str, *, c
     )
 
 
-async def _walk(cluster: Cluster, name: str, namespace: str, zone: str) -> Walk:
+async def _walk(cluster: Cluster, name: str, namespace: str, zone: str, resolvers: tuple[str, ...]) -> Walk:
     from seamark.dns.config import REVERSE_ZONES, ForwardConfig, Route, ZoneConfig
     from seamark.dns.resolve import asking, search_path, walk
     from seamark.why.observe import CannotLook
@@ -66,7 +75,7 @@ async def _walk(cluster: Cluster, name: str, namespace: str, zone: str) -> Walk:
     try:
         async with (
             asyncio.timeout(_PATIENCE),
-            asking(cluster, config, ForwardConfig(routes=(Route(),))) as ask,
+            asking(cluster, config, ForwardConfig(routes=(Route(to=resolvers),))) as ask,
         ):
             types = (
                 ("SRV",) if name.startswith("_") else ("PTR",) if name.rstrip(".").endswith(".arpa") else ("A", "AAAA")

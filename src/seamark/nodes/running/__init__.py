@@ -10,9 +10,14 @@
 - ``network_files``: ``resolv.conf`` and ``hosts`` of a Pod (pure)
 - ``streaming``: what goes into containers and comes out: input, output, logs, commands, connections
 - ``probes``: when the probes of a container are asked, and what their answers mean for it
+- ``hooks``: what is asked of a container after its start and before its end
 - ``checks``: carries out one action of a probe or a hook
 - ``life``: carries out the decisions about one Pod
+- ``host``: what the life of a Pod needs of its node
+- ``home``: what all containers of a Pod share: its network, its directory, its volumes
+- ``attempts``: starts that failed, and when each is tried again
+- ``endings``: how containers are asked to end, and what is said of those that ended
 - ``disk``: evicts Pods that use too much of the disk, and removes images that no Pod uses
-- ``hosting``: what all nodes share: the machine, its network, images, and what Pods refer to
+- ``hosting``: the ``host`` of all nodes: the machine, its network, images, and what Pods refer to
 - ``kubelet``: begins and ends the lives of Pods, and writes their status
 """

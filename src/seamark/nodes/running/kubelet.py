@@ -26,7 +26,7 @@ from seamark.nodes.running.preparing import security, volumes
 from seamark.nodes.running.spec import PodToRun
 from seamark.nodes.simulated.acceptance import Acceptance, rejected
 from seamark.nodes.simulated.kubelet import RESIZE_SECONDS, RETRY, node_of
-from seamark.nodes.simulated.pod_life import Note
+from seamark.nodes.simulated.pods.steps import Note
 from seamark.nodes.simulated.roster import Member, Roster
 from seamark.nodes.simulated.settings import NodeSettings
 from seamark.rules.objects.metadata import Metadata, ObjectView

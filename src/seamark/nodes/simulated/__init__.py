@@ -14,8 +14,5 @@
 - ``kubelet``: writes the status of Pods, and gives them addresses
 - ``acceptance``: whether a node takes a Pod that was bound to it
 - ``addresses``: the Pod addresses of one node, taken and free
-- ``pod_life``: what the status of a Pod should be now, and when it changes next (pure)
-- ``orders``: annotations that tell the simulated kubelet what to do with a Pod, for example to fail (pure)
-- ``commands``: how containers end by their command, where it tells: ``sleep 300``, ``exit 1`` (pure)
-- ``containers``: the status of one container, and how it changes (pure)
+- ``pods``: what the status of a Pod should be now, and when it changes next (pure)
 """

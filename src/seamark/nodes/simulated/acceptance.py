@@ -15,7 +15,7 @@ from seamark.nodes import resizing
 from seamark.nodes.pod_conditions import Finding
 from seamark.nodes.scheduling import requests
 from seamark.nodes.scheduling.occupancy import Occupancy, Occupant, Room, occupant
-from seamark.nodes.simulated.pod_life import Moments, Note, Step
+from seamark.nodes.simulated.pods.steps import Moments, Note, Step
 from seamark.rules import placement
 from seamark.rules.objects.node import Node
 from seamark.rules.objects.pod import Pod

@@ -42,9 +42,8 @@ class Evictions(Controller):
         self._on_node: Index[Pod] = pods.index("node", node_of)
         self._events = events
         self._clock = manager.clock
-        self._since: dict[
-            str, float
-        ] = {}  # by uid: from when patience counts, if a taint does not say when it was added
+        # From when the patience of a Pod counts, by its uid, if a taint does not say when it was added.
+        self._since: dict[str, float] = {}
 
     def reset(self) -> None:
         self._since.clear()

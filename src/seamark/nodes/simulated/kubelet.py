@@ -1,4 +1,4 @@
-"""The simulated kubelets: they give Pods addresses, and write the status that :mod:`pod_life` decides.
+"""The simulated kubelets: they give Pods addresses, and write the status that :mod:`pods` decides.
 
 All nodes share one queue.  From bound to ready a Pod costs one status write and no timer, unless an annotation asks
 for a delay.
@@ -18,10 +18,10 @@ from seamark.kinds.values import times
 from seamark.nodes import pod_writes, resizing
 from seamark.nodes.choosing import Choice
 from seamark.nodes.good_news import GoodNews
-from seamark.nodes.simulated import containers, orders, pod_life
 from seamark.nodes.simulated.acceptance import Acceptance, rejected
-from seamark.nodes.simulated.orders import Orders
-from seamark.nodes.simulated.pod_life import Moments, PodAddresses, Rules, Step
+from seamark.nodes.simulated.pods import containers, life, orders, steps
+from seamark.nodes.simulated.pods.orders import Orders
+from seamark.nodes.simulated.pods.steps import Moments, PodAddresses, Rules, Step
 from seamark.nodes.simulated.roster import Member, Roster
 from seamark.nodes.simulated.settings import NodeSettings
 from seamark.rules.objects.pod import Pod
@@ -161,9 +161,9 @@ class Kubelets(Controller):
         if (why := self._acceptance.refusal(pod, now)) is not None:
             await self._carry_out(pod, rejected(pod, why, now))
             return
-        moments = self._moments.get(uid) or pod_life.recover(pod, now)
+        moments = self._moments.get(uid) or steps.recover(pod, now)
         obstacle = self._acceptance.obstacle(pod) if resizing.wanted(pod) else None
-        step = pod_life.next_status(
+        step = life.next_status(
             pod if obstacle is None else resizing.as_given(pod, pod.status),
             now=now,
             ips=self._addresses_of(member, pod),

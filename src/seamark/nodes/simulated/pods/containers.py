@@ -21,6 +21,7 @@ from seamark.rules.objects.pod import (
     Waiting,
 )
 
+KILLED = 137  # the exit code of a container that did not end by itself in time
 Change = Callable[[Container, ContainerStatus], ContainerStatus]
 
 
@@ -50,6 +51,10 @@ def changed(
 
 def never_ran(status: ContainerStatus) -> bool:
     return status.state.running is None and status.state.terminated is None and status.last_state == NO_STATE
+
+
+def ended_well(status: ContainerStatus) -> bool:
+    return status.state.terminated is not None and not status.state.terminated.exit_code
 
 
 def started(status: PodStatus) -> Iterator[tuple[str, ContainerStatus]]:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seamark.nodes.simulated.orders import NO_ORDERS, Orders, duration, parse
+from seamark.nodes.simulated.pods.orders import NO_ORDERS, Orders, duration, parse
 
 
 def orders(**annotations):

@@ -12,104 +12,29 @@
 
 A Pod one of whose images cannot be pulled stays pending.  Its init containers run one after the other before the others
 start; most are done at once, and one whose command fails is started again, or fails the Pod.  The other containers of a
-Pod go through all this together.  The state
-is read from the Pod's status, so a restarted simulation continues where the last one stopped.  :class:`Moments` only
-adds precision, because a status has whole seconds.
+Pod go through all this together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from fnmatch import fnmatchcase
 from functools import partial
 from math import inf
 
-import msgspec
 from msgspec.structs import replace
 
 from seamark.clock import doubling
 from seamark.kinds.values import times
 from seamark.kinds.wellknown import FINISHED_PHASES
 from seamark.nodes import pod_conditions
-from seamark.nodes.simulated import commands, containers
-from seamark.nodes.simulated.containers import Ending
-from seamark.nodes.simulated.orders import NO_ORDERS, Orders
-from seamark.rules.objects.pod import Container, ContainerStatus, Pod, PodIP, PodStatus, ProbeTimes
+from seamark.nodes.simulated.pods import commands, containers, timing
+from seamark.nodes.simulated.pods.containers import KILLED, Ending
+from seamark.nodes.simulated.pods.orders import NO_ORDERS, Orders
+from seamark.nodes.simulated.pods.steps import USUAL, Moments, Note, PodAddresses, Rules, Step
+from seamark.nodes.simulated.pods.stopping import stop
+from seamark.rules.objects.pod import Container, ContainerStatus, Pod, PodIP, PodStatus
 
-KILLED = 137
-TERMINATED = 143
-_HAIR = 1e-5  # seconds: a flap is due this much early, because floats since the epoch are not exact
 PULL_SECONDS = 1.0  # after which a kubelet pauses before it tries again to pull a missing image
-FAIL_AFTER = 1.0  # seconds that a container with a failing image runs at most
 FORGET_CRASHES_AFTER = 600.0  # after running for so many seconds, earlier crashes no longer count
-
-
-class PodAddresses(msgspec.Struct, frozen=True):
-    """The addresses of the Pod's node and of the Pod itself; the latter None while none is free."""
-
-    host_ips: tuple[str, ...]
-    pod_ips: tuple[str, ...] | None
-
-
-class Rules(msgspec.Struct, frozen=True):
-    """The settings for all Pods."""
-
-    stop_after: float = 0.1
-    backoff: float = 10.0
-    backoff_cap: float = 300.0
-    complete_after: float = 1.0  # of Pods that are not started again when they have ended well; infinite for never
-    failing_images: tuple[str, ...] = ()
-    missing_images: tuple[str, ...] = ()
-
-
-USUAL = Rules()
-
-
-class Moments(msgspec.Struct, frozen=True):
-    """When things happened to a Pod, in seconds since the epoch."""
-
-    accepted: float
-    started: float = 0.0  # the last start of its containers
-    finished: float = 0.0  # their last end
-    stopping: float | None = None  # when its deletion was requested
-    crashes: int = 0  # how many times in a row it has been started again
-
-
-class Note(msgspec.Struct, frozen=True):
-    """The content of an Event."""
-
-    reason: str
-    message: str
-
-
-class Step(msgspec.Struct, frozen=True):
-    """The result: the new status, whether to remove the Pod, and when the next change is due."""
-
-    status: PodStatus
-    moments: Moments
-    again: float | None = None
-    remove: bool = False
-    notes: tuple[Note, ...] = ()
-
-
-def recover(pod: Pod, now: float) -> Moments:
-    """The moments of a Pod that another process simulated until now, as precisely as its status has them."""
-    status = pod.status
-    accepted = _time(status.start_time, now)
-    started, finished, crashes = accepted, now, 0
-    begun = not all(containers.never_ran(each) for each in status.container_statuses)
-    at_work = status.container_statuses if begun else [s for s in status.init_container_statuses if not _ended_well(s)]
-    for container in at_work:
-        crashes = max(crashes, container.restart_count)
-        if (current := container.state.running) is not None:
-            started = max(started, _time(current.started_at, now))
-        elif (ended := (container.state.terminated or container.last_state.terminated)) is not None:
-            finished = min(finished, _time(ended.finished_at, now))
-    stopping = None
-    if pod.metadata.deletion_timestamp:
-        grace = pod.metadata.deletion_grace_period_seconds or 0
-        stopping = min(now, _time(pod.metadata.deletion_timestamp, now) - grace)
-    return Moments(accepted, started, finished, stopping, crashes)
 
 
 def next_status(
@@ -117,7 +42,7 @@ def next_status(
 ) -> Step:
     """The next status of the Pod."""
     if pod.terminating:
-        return _stop(pod, now, moments, orders, rules)
+        return stop(pod, now=now, moments=moments, orders=orders, rules=rules)
     if pod.finished:
         return Step(pod.status, moments)
     life = _Life(pod, now, ips, moments, orders, rules)
@@ -145,14 +70,14 @@ class _Life:
             due = self.moments.accepted + self.orders.start_after
             if self.now < due or self.ips.pod_ips is None:
                 return self._pending(due)
-            if missing := self._missing():
+            if missing := timing.with_image_like(self.pod, self.rules.missing_images):
                 return self._unpulled(missing, due)
             if self.pod.spec.init_containers and (step := self._initialize()) is not None:
                 return step
             self._start()
         while True:
             if any(status.state.running is not None for status in self.statuses):
-                ending = self._ending()
+                ending = timing.ending(self.pod, self.orders, self.rules, started=self.moments.started)
                 if ending is None or self.now < ending[0]:
                     return self._running(None if ending is None else ending[0])
                 self._end(ending[1])
@@ -237,37 +162,6 @@ class _Life:
     def _change(self, change: containers.Change) -> None:
         self.statuses = containers.changed(self.pod.spec.containers, self.statuses, change)
 
-    def _ending(self) -> tuple[float, int] | None:
-        """When the containers will end by themselves, and with which exit code."""
-        orders, started = self.orders, self.moments.started
-        endings = [
-            (started + after, code)
-            for after, code in ((orders.fail_after, orders.exit_code), (orders.complete_after, 0))
-            if after is not None
-        ]
-        usual = self.rules.complete_after
-        if any(fnmatchcase(each.image, image) for image in self.rules.failing_images for each in self._containers):
-            endings.append((started + min(usual, FAIL_AFTER), orders.exit_code))
-        elif not endings and usual < inf:
-            if (told := self._told()) is not None:
-                endings.append((started + told[0], told[1]))
-            elif self.pod.spec.restart_policy != "Always":
-                endings.append((started + usual, 0))
-        ending = min(endings, default=(inf, 0))
-        return ending if ending[0] < inf else None
-
-    def _told(self) -> commands.End | None:
-        """How the containers end by their commands: all together, with the last of them; None if one does not tell."""
-        ends = [commands.end(each.command, each.args) for each in self.pod.spec.containers]
-        told = [end for end in ends if end is not None]
-        if len(told) < len(ends) or not told:
-            return None
-        return max(lasts for lasts, _ in told), max(code for _, code in told)
-
-    @property
-    def _containers(self) -> tuple[Container, ...]:
-        return self.pod.spec.containers + self.pod.spec.init_containers
-
     def _over(self) -> bool:
         """Whether containers that have ended are not restarted."""
         policy = self.pod.spec.restart_policy
@@ -295,11 +189,6 @@ class _Life:
         )
         status = self._status("Pending", pod_conditions.before_start(self.pod), initial=initial, addresses=())
         return Step(status, self.moments, due if self.now < due else None, notes=self.notes)
-
-    def _missing(self) -> dict[str, str]:
-        """The images that cannot be pulled, by container."""
-        patterns = self.rules.missing_images
-        return {each.name: each.image for each in self._containers if any(fnmatchcase(each.image, p) for p in patterns)}
 
     def _unpulled(self, missing: dict[str, str], due: float) -> Step:
         """The Pod has its address, but containers wait for images that cannot be pulled."""
@@ -331,24 +220,11 @@ class _Life:
         return Step(status, self.moments, again, notes=tuple(notes) if status != self.pod.status else ())
 
     def _running(self, ends: float | None) -> Step:
-        ready, turns = self._readiness()
+        ready, turns = timing.readiness(self.pod, self.orders, started=self.moments.started, now=self.now)
         self._change(partial(_still_running, self.pod, now=self.text, ready=ready))
         status = self._status("Running", pod_conditions.running(self.pod, ready=ready), initial=self._initialized())
         again = [moment for moment in (ends, turns) if moment is not None]
         return Step(status, self.moments, min(again, default=None), notes=self.notes)
-
-    def _readiness(self) -> tuple[bool, float | None]:
-        """Whether the containers are ready, and when that changes by itself."""
-        orders = self.orders
-        if orders.never_ready:
-            return False, None
-        since = self.moments.started + max(orders.ready_after, probed_after(self.pod.spec.containers))
-        if self.now < since:
-            return False, since if since < inf else None
-        if orders.flap is None:
-            return True, None
-        turns = int((self.now - since + _HAIR) / orders.flap)
-        return turns % 2 == 0, since + (turns + 1) * orders.flap
 
     def _backing_off(self, due: float, delay: float) -> Step:
         pod, names = self.pod, [status.name for status in self.statuses if status.state.terminated is not None]
@@ -408,37 +284,13 @@ class _Life:
         )
 
 
-def probed_after(those: Iterable[Container]) -> float:
-    """How many seconds after their start the probes of all containers have passed, if each passes the first time.
-
-    Infinite if one never passes: its command tells that it fails.
-    """
-    longest = 0.0
-    for each in those:
-        if (startup := each.startup_probe) is not None:
-            longest = max(longest, inf if _fails(startup) else startup.initial_delay_seconds)
-        if (ready := each.readiness_probe) is not None:
-            further = (ready.success_threshold - 1) * ready.period_seconds
-            longest = max(longest, inf if _fails(ready) else ready.initial_delay_seconds + further)
-    return longest
-
-
-def _fails(probe: ProbeTimes) -> bool:
-    told = commands.end(probe.exec.command, ()) if probe.exec is not None else None
-    return told is not None and told[1] != 0
-
-
 def _not_yet(_: Container, status: ContainerStatus) -> ContainerStatus:
     return containers.wait(status, "PodInitializing") if containers.never_ran(status) else status
 
 
 def _done(container: Container, status: ContainerStatus) -> bool:
     """Whether an init container has ended well, or is a sidecar and runs."""
-    return status.state.running is not None if container.sidecar else _ended_well(status)
-
-
-def _ended_well(status: ContainerStatus) -> bool:
-    return status.state.terminated is not None and not status.state.terminated.exit_code
+    return status.state.running is not None if container.sidecar else containers.ended_well(status)
 
 
 def _still_running(
@@ -460,51 +312,3 @@ def _ephemeral(pod: Pod, container: Container, status: ContainerStatus, *, now: 
     if containers.never_ran(status):
         return replace(containers.start(pod, container, status, now=now), started=None)
     return status
-
-
-# --- the end ---------------------------------------------------------------------------------------
-
-
-def _stop(pod: Pod, now: float, moments: Moments, orders: Orders, rules: Rules) -> Step:
-    """The next status of a Pod that is being deleted: it stops after ``stop-after``, within the grace period."""
-    if moments.stopping is None:
-        moments = replace(moments, stopping=now)
-    assert moments.stopping is not None
-    # Once the period is 0, only finalizers keep the object, and other controllers remove those.
-    remove = pod.metadata.deletion_grace_period_seconds != 0
-    statuses = pod.status.container_statuses
-    if pod.finished or all(containers.never_ran(status) for status in statuses):
-        return Step(pod.status, moments, remove=remove)
-    grace = pod.metadata.deletion_grace_period_seconds or 0
-    # A second deletion may shorten the grace period; only the deletion timestamp tells when that one ends.
-    deadline = max(moments.stopping + grace, _time(pod.metadata.deletion_timestamp, now)) if grace else now
-    wanted = rules.stop_after if orders.stop_after is None else orders.stop_after
-    due = min(moments.stopping + wanted, deadline)
-    if now < due and any(status.state.running is not None for status in statuses):
-        return Step(pod.status, moments, due)
-    # What serves ends well when it is told to stop; work that is to be done has failed.
-    code = 0 if pod.spec.restart_policy == "Always" else TERMINATED
-    ending = Ending(KILLED if moments.stopping + wanted > deadline else code, times.text(now))
-    ended = tuple(containers.end(status, ending) for status in statuses)
-    phase = "Failed" if containers.any_failed(ended) else "Succeeded"
-    status = replace(
-        pod.status,
-        phase=phase,
-        observed_generation=pod.metadata.generation,
-        conditions=pod_conditions.apply(pod, pod_conditions.ended(phase), ending.at),
-        init_container_statuses=tuple(containers.end(status, ending) for status in pod.status.init_container_statuses),
-        container_statuses=ended,
-        ephemeral_container_statuses=tuple(
-            containers.end(status, ending) for status in pod.status.ephemeral_container_statuses
-        ),
-    )
-    return Step(status, moments, remove=remove)
-
-
-def _time(text: str | None, otherwise: float) -> float:
-    if not text:
-        return otherwise
-    try:
-        return times.parse(text)
-    except times.TimeError:
-        return otherwise

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seamark.kinds.values import times
-from seamark.nodes.simulated import orders, pod_life
-from seamark.nodes.simulated.pod_life import PodAddresses, Rules
+from seamark.nodes.simulated.pods import life, orders
+from seamark.nodes.simulated.pods.steps import PodAddresses, Rules, recover
 from seamark.rules.objects.pod import ContainerState, Pod, Running, Waiting
 
 T0 = 1_800_000_000.0
@@ -58,10 +58,8 @@ class Watched:
 
     def look(self):
         parsed, _ = orders.parse(self.pod.metadata.annotations)
-        moments = self.moments or pod_life.recover(self.pod, self.now)
-        step = pod_life.next_status(
-            self.pod, now=self.now, ips=self.ips, moments=moments, orders=parsed, rules=self.rules
-        )
+        moments = self.moments or recover(self.pod, self.now)
+        step = life.next_status(self.pod, now=self.now, ips=self.ips, moments=moments, orders=parsed, rules=self.rules)
         self.notes += step.notes
         self.moments = None if self.forgetful else step.moments
         if step.status != self.pod.status:

@@ -4,7 +4,7 @@ from math import inf
 
 import pytest
 
-from seamark.nodes.simulated import commands
+from seamark.nodes.simulated.pods import commands
 
 
 @pytest.mark.parametrize(
