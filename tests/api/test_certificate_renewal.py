@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
 from cryptography import x509
 
 from seamark.api.certificates import DAY, Authority, write_private
@@ -92,3 +93,20 @@ async def test_a_certificate_from_elsewhere_is_read_again_but_never_renewed(tmp_
         await renewal.look()
         assert await seen(port, given) == serial(given)
         assert serial(authority) == own
+
+
+async def test_an_authority_that_is_not_valid_now_is_told_once_and_kept(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock = VirtualClock(time.time())
+    authority = Authority(tmp_path / "pki", clock)
+    authority.prepare(NAMES)
+    made = authority.ca_pem
+    renewal = Renewal(authority, authority.tls(), NAMES, nothing, clock=clock)
+    for days, told in ((0, 0), (-30, 1), (-30, 1), (0, 1), (3651, 2)):
+        clock.now = time.time() + days * DAY
+        await renewal.look()
+        said = [record.getMessage() for record in caplog.records if "no authority" in record.getMessage()]
+        assert len(said) == told
+    assert "set the clock" in said[0]
+    assert authority.ca_pem == made

@@ -57,6 +57,34 @@ def test_what_is_old_is_renewed_by_the_same_authority(authority, clock):
     assert new.not_valid_before_utc.timestamp() < clock.now
 
 
+def test_a_clock_that_is_set_back_by_hours_finds_everything_valid(authority, clock):
+    made = (authority.ca_pem, authority.server_path.read_bytes(), authority.admin_certificate()[0])
+    clock.now -= 14 * 3600
+    authority.prepare(["localhost"])
+    assert (authority.ca_pem, authority.server_path.read_bytes(), authority.admin_certificate()[0]) == made
+    for certificate in map(x509.load_pem_x509_certificate, made):
+        assert certificate.not_valid_before_utc.timestamp() < clock.now
+
+
+def test_what_a_clock_that_was_ahead_has_made_is_renewed(authority, clock):
+    clock.now += 400 * DAY
+    authority.prepare(["localhost"])
+    clock.now -= 400 * DAY
+    authority.prepare(["localhost"])
+    certificate = x509.load_pem_x509_certificate(authority.server_path.read_bytes())
+    assert certificate.not_valid_before_utc.timestamp() < clock.now < certificate.not_valid_after_utc.timestamp()
+    kept = authority.server_path.read_bytes()
+    authority.prepare(["localhost"])
+    assert authority.server_path.read_bytes() == kept
+
+
+def test_a_clock_far_ahead_keeps_nothing_from_starting(authority, clock):
+    clock.now += 11 * 365 * DAY
+    authority.prepare(["localhost"])
+    authority.tls()
+    assert served_names(authority) == {"localhost"}
+
+
 def test_a_new_name_needs_a_new_certificate(authority):
     assert served_names(authority) == {"localhost", "127.0.0.1"}
     authority.prepare(["localhost", "10.0.0.7", "fd00::1", "api.example"])

@@ -6,6 +6,7 @@ import uuid
 import pytest
 from served import served
 
+from seamark.kinds.policy.charging import MOST_QUOTAS
 from seamark.store.sqlite.engine import SqliteStore
 
 QUOTAS = "/api/v1/namespaces/default/resourcequotas"
@@ -64,6 +65,35 @@ async def test_many_at_once_on_two_servers(etcd):
         assert sum(made) == 10
         assert await used(one) == await used(two) == {"configmaps": "10"}
         assert len((await one.get(CONFIGMAPS))["items"]) == 10
+
+
+async def test_a_namespace_has_so_many_quotas_that_one_transaction_holds_them(etcd):
+    """etcd takes 128 keys and 1.5 MiB in one."""
+    async with served(url=f"etcd://{','.join(etcd.addresses)}/{uuid.uuid4().hex}") as api:
+        for number in range(MOST_QUOTAS):
+            await make_quota(api, f"q-{number}")
+        refused = await api.ask("POST", QUOTAS, {"metadata": {"name": "more"}, "spec": {"hard": HARD}})
+        assert (refused.status, "at most 100 resource quotas" in refused.json["message"]) == (403, True)
+        await api.merge(f"{QUOTAS}/q-0", {"spec": {"hard": {"configmaps": "20"}}})
+        await api.post(CONFIGMAPS, {"metadata": {"name": "a"}})
+        assert await used(api, "q-99") == {"configmaps": "1"}
+
+
+async def test_the_quotas_of_a_namespace_have_a_size_together(etcd):
+    async with served(url=f"etcd://{','.join(etcd.addresses)}/{uuid.uuid4().hex}") as api:
+        hard = HARD | {f"count/kind-{number}.example.com": "1" for number in range(1000)}
+        body = {"spec": {"hard": hard}}
+        made = 0
+        while (answer := await api.ask("POST", QUOTAS, body | {"metadata": {"name": f"q-{made}"}})).status == 201:
+            await api.merge(f"{QUOTAS}/q-{made}/status", {"status": {"hard": hard, "used": dict.fromkeys(hard, "0")}})
+            made += 1
+        assert (answer.status, "bytes together" in answer.json["message"]) == (403, True)
+        await api.post(CONFIGMAPS, {"metadata": {"name": "a"}})
+        assert (await used(api, f"q-{made - 1}"))["configmaps"] == "1"
+        hard |= {f"count/other-{number}.example.com": "1" for number in range(2000)}
+        grown = await api.ask("PUT", f"{QUOTAS}/q-0", {"metadata": {"name": "q-0"}, "spec": {"hard": hard}})
+        assert (grown.status, "bytes together" in grown.json["message"]) == (403, True)
+        await api.put(f"{QUOTAS}/q-0", {"metadata": {"name": "q-0"}, "spec": {"hard": HARD}})
 
 
 async def test_a_write_that_fails_charges_nothing(api):

@@ -41,8 +41,11 @@ if TYPE_CHECKING:
 CA_DAYS, SERVER_DAYS, RENEW_DAYS = 3650, 365, 30
 SHORTEST_SECONDS = 600  # of a certificate that was asked for
 DAY = 86400.0
-# A clock that is a little behind must not find a fresh certificate in its future.
-BACKDATED = timedelta(minutes=5)
+# A clock that is behind, or is set back, must not find our certificates in its future.  A day is more than any mistake
+# about time zones; as nobody had the keys before, it gives nothing away.
+BACKDATED = timedelta(days=1)
+# Those that users ask for begin so long ago, as in Kubernetes.
+BACKDATED_IF_ASKED_FOR = timedelta(minutes=5)
 # The admin's certificate has this serialNumber in its subject: it is good only as long as the file holds it.
 ADMIN_FILE = "admin.pem"
 KEPT = f"kept in {ADMIN_FILE}"
@@ -127,7 +130,10 @@ class Authority:
         return self.server_path, self.server_key_path
 
     def renew(self, names: Sequence[str]) -> None:
-        """Make a new serving certificate if that of now is in its last month, or does not cover these names."""
+        """Make a new serving certificate if that of now is in its last month, or does not cover these names.
+
+        So it is with one of the future, which a clock leaves behind that was ahead for a while.
+        """
         if not self._still_good(names):
             self._make_server(names)
 
@@ -161,7 +167,10 @@ class Authority:
             issued = msgspec.json.decode(self._issued_path.read_bytes(), type=Issued)
         except msgspec.DecodeError:
             return False
-        return set(names) <= set(issued.names) and issued.until - self._clock.time() > RENEW_DAYS * DAY
+        left = issued.until - self._clock.time()
+        return (
+            set(names) <= set(issued.names) and RENEW_DAYS * DAY < left < SERVER_DAYS * DAY + BACKDATED.total_seconds()
+        )
 
     def _make_ca(self, earlier: bytes = b"") -> None:
         from cryptography import x509
@@ -242,7 +251,14 @@ class Authority:
         ca, ca_key = self._ca()
         asked = x509.load_pem_x509_csr(request)
         life = timedelta(seconds=max(SHORTEST_SECONDS, min(seconds or SERVER_DAYS * DAY, SERVER_DAYS * DAY)))
-        builder = self._builder(asked.subject, ca.subject, asked.public_key(), life, until=ca.not_valid_after_utc)
+        builder = self._builder(
+            asked.subject,
+            ca.subject,
+            asked.public_key(),
+            life,
+            until=ca.not_valid_after_utc,
+            backdated=BACKDATED_IF_ASKED_FOR,
+        )
         builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         for usage, critical in _usages(usages):
             builder = builder.add_extension(usage, critical=critical)
@@ -284,20 +300,26 @@ class Authority:
         life: timedelta,
         *,
         until: datetime | None = None,
+        backdated: timedelta = BACKDATED,
     ) -> x509.CertificateBuilder:
-        """A certificate that is good for so long, but not longer than its issuer (``until``)."""
+        """A certificate that is good for so long, but not longer than its issuer (``until``).
+
+        If the issuer has ended, by a clock that may be wrong, there is nothing to keep within.
+        """
         from cryptography import x509
 
         now = datetime.fromtimestamp(self._clock.time(), UTC)
         end = now + life
+        if until is not None and until > now:
+            end = min(end, until)
         return (
             x509.CertificateBuilder()
             .subject_name(subject)
             .issuer_name(issuer)
             .public_key(public_key)
             .serial_number(x509.random_serial_number())
-            .not_valid_before(now - BACKDATED)
-            .not_valid_after(end if until is None else min(end, until))
+            .not_valid_before(now - backdated)
+            .not_valid_after(end)
         )
 
     @staticmethod

@@ -15,6 +15,7 @@ from pathlib import Path
 from seamark.api.certificates import Authority, single
 from seamark.api.identity.keys import LOOK_SECONDS
 from seamark.clock import SYSTEM_CLOCK, Clock
+from seamark.kinds.values import times
 
 log = logging.getLogger(__name__)
 
@@ -44,6 +45,7 @@ class Renewal:
         self._believed = authority.ca_pem
         self._replaced = asyncio.Event()
         self._seen = self._state()
+        self._timely = True  # whether an authority was valid at the last look
         self.dropped: tuple[bytes, ...] = ()  # authorities that are no longer believed, PEM
 
     async def replaced(self) -> None:
@@ -52,11 +54,13 @@ class Renewal:
 
     async def follow(self) -> None:
         """Look at the files every ten seconds, until cancelled."""
+        self._look_at_clock()
         while True:
             await self._clock.sleep(LOOK_SECONDS)
             await self.look()
 
     async def look(self) -> None:
+        self._look_at_clock()
         if self._given is None:
             self._authority.renew(self._names)
         try:
@@ -75,6 +79,23 @@ class Renewal:
             await self._tell()
             self._replaced.set()
             self._replaced = asyncio.Event()
+
+    def _look_at_clock(self) -> None:
+        """Say once that no authority is valid now.  It is not replaced: the clock may be wrong only for a while."""
+        found = () if self._context is None else self._context.get_ca_certs()
+        now = self._clock.time()
+        begin_and_end = [
+            [ssl.cert_time_to_seconds(str(each[at])) for at in ("notBefore", "notAfter")] for each in found
+        ]
+        timely = not found or any(begin < now < end for begin, end in begin_and_end)
+        if self._timely and not timely:
+            log.warning(
+                "no authority in %s is valid at %s, so clients cannot trust this server: set the clock, or replace the "
+                "authority with seamark rotate ca, then seamark rotate ca --drop-old",
+                self._authority.ca_path,
+                times.text(now),
+            )
+        self._timely = timely
 
     def _take(self) -> None:
         if self._context is None:

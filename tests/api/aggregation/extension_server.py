@@ -51,7 +51,7 @@ AGGREGATED_FORM = [
 
 class ExtensionServer:
     """Keeps the requests it got; ``broken`` makes it answer 500 to everything, ``breaks_off`` half of each document,
-    and ``says`` is its answer to everything."""
+    ``says`` is its answer to everything, and ``resources`` what it serves."""
 
     def __init__(self, front_proxy: FrontProxy, directory: Path) -> None:
         authority = Authority(directory)
@@ -66,6 +66,7 @@ class ExtensionServer:
         self.broken = False
         self.breaks_off = False
         self.says: bytes | None = None
+        self.resources: dict[str, Any] = RESOURCES
         self.events: asyncio.Queue[bytes] = asyncio.Queue()
         self.port = 0
 
@@ -94,7 +95,7 @@ class ExtensionServer:
             return web.Response(body=self.says, content_type="application/json")
         match request.path:
             case path if path == ROOT:
-                return web.json_response(RESOURCES)
+                return web.json_response(self.resources)
             case "/apis":
                 return web.json_response({"kind": "APIGroupList", "apiVersion": "v1", "groups": []})
             case "/openapi/v3":

@@ -10,12 +10,13 @@ from typing import Any
 import aiohttp
 import pytest
 from msgspec.structs import replace
-from tests.api.aggregation.extension_server import AGGREGATED_FORM, GROUP, ROOT, VERSION, ExtensionServer
+from tests.api.aggregation.extension_server import AGGREGATED_FORM, GROUP, RESOURCES, ROOT, VERSION, ExtensionServer
 from tests.api.served import ADMIN, OTHER, Served, served
 
+from seamark.api.aggregation import asking
+from seamark.api.aggregation.asking import LONGEST_DOCUMENT, MOST_RESOURCES
 from seamark.api.aggregation.front_proxy import FrontProxy
 from seamark.api.openapi.discovery import AGGREGATED
-from seamark.api.outgoing import calling
 from seamark.api.outgoing.targets import Client
 
 NAME = f"{VERSION}.{GROUP}"
@@ -218,11 +219,31 @@ async def test_documents_that_cannot_be_read_are_not_kept(
     api: Served, extension: ExtensionServer, says: bytes, monkeypatch: pytest.MonkeyPatch, caplog: Any
 ) -> None:
     """One server that sends them does not keep the others from being followed."""
-    monkeypatch.setattr(calling, "LONGEST_ANSWER", 100_000 if says[:1] == b"[" else 1000)
+    monkeypatch.setattr(asking, "LONGEST_DOCUMENT", 100_000 if says[:1] == b"[" else 1000)
     extension.says = says
     await available(api, extension)
     assert api.api.aggregation.foreign[0].stale
-    assert not caplog.records
+    assert ["kinds may be missing" in record.getMessage() for record in caplog.records] == [True]
+
+
+@pytest.mark.parametrize(("many", "long"), [(MOST_RESOURCES + 1, 1), (10, LONGEST_DOCUMENT // 10)])
+async def test_very_much_discovery_is_not_taken_in(
+    api: Served,
+    extension: ExtensionServer,
+    client: aiohttp.ClientSession,
+    caplog: pytest.LogCaptureFixture,
+    many: int,
+    long: int,
+) -> None:
+    """It would be decoded and compared again and again while nobody else is answered; requests go there as ever."""
+    entry = {"singularName": "", "namespaced": True, "kind": "K" * long, "verbs": ["get"]}
+    extension.resources = RESOURCES | {"resources": [{"name": f"things{i}", **entry} for i in range(many)]}
+    await available(api, extension)
+    (found,) = api.api.aggregation.foreign
+    assert (found.stale, list(found.resources)) == (True, [])
+    assert "kinds may be missing" in caplog.text
+    async with client.get(FLUNDERS) as answer:
+        assert answer.status == 200
 
 
 async def test_a_service_that_comes_makes_the_server_available(api: Served, extension: ExtensionServer) -> None:

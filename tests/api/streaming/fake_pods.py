@@ -110,7 +110,7 @@ def pod(name, *containers, phase="Running", **spec):
 
 async def put(api, made):
     """Create the Pod, then write its status as a kubelet does."""
-    base = "/api/v1/namespaces/default/pods"
+    base = f"/api/v1/namespaces/{made['metadata'].get('namespace', 'default')}/pods"
     await api.post(base, made)
     current = await api.get(f"{base}/{made['metadata']['name']}")
     await api.put(f"{base}/{made['metadata']['name']}/status", {**current, "status": made["status"]})

@@ -183,6 +183,45 @@ async def test_an_endpoint_that_is_no_pod_is_reached_from_this_machine(api, pods
     assert reached == [("203.0.113.1", port)]
 
 
+@pytest.mark.parametrize("name", ["127.0.0.1", "127.1", "localhost.localdomain"])
+async def test_a_name_in_a_slice_leads_nowhere(api, pods, name):
+    """Such as one that stands for this machine, to which its writer has no access."""
+    port = pods.server[1]
+    pods.server = None
+    await api.post(f"{BASE}/services", {"metadata": {"name": "inside"}, "spec": {"ports": [{"port": 80}]}})
+    slice = {
+        "metadata": {"name": "inside-1", "labels": {"kubernetes.io/service-name": "inside"}},
+        "addressType": "FQDN",
+        "ports": [{"name": "", "port": port}],
+        "endpoints": [{"addresses": [name]}],
+    }
+    await api.post("/apis/discovery.k8s.io/v1/namespaces/default/endpointslices", slice)
+    async with listening(api) as client, client.get(f"{BASE}/services/inside/proxy/") as answer:
+        found = (answer.status, (await answer.json())["message"])
+    assert found == (503, 'no endpoints available for service "inside"')
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "169.254.169.254", "::1", "fe80::1", "::ffff:127.0.0.1", "0.0.0.0"])
+async def test_an_address_of_this_machine_is_not_allowed(api, pods, address):
+    """Who may write the status of a Pod or Node reaches no more by it than elsewhere."""
+    made = pod("sly", "main")
+    made["status"]["podIP"] = address
+    node = {"metadata": {"name": "node-1"}, "status": {"addresses": [{"type": "InternalIP", "address": address}]}}
+    with pytest.raises(errors.BadRequest, match="address not allowed"):
+        proxying.pod_endpoint(made, "80", tls=False)
+    with pytest.raises(errors.BadRequest, match="address not allowed"):
+        proxying.node_endpoint(node, "80", tls=False)
+
+
+async def test_names_that_are_words_of_the_path(api, pods):
+    await api.post("/api/v1/namespaces", {"metadata": {"name": "proxy"}})
+    made = pod("namespaces", "main")
+    made["metadata"]["namespace"] = "proxy"
+    await put(api, made)
+    async with listening(api) as client, client.get("/api/v1/namespaces/proxy/pods/namespaces/proxy/x") as answer:
+        assert (await answer.json())["path"] == "/x"
+
+
 async def test_what_does_not_answer(api, pods):
     pods.server = ("127.0.0.1", 1)
     async with listening(api) as client:

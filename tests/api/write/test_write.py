@@ -6,6 +6,7 @@ import uuid
 import pytest
 
 from seamark.api.write.values import new_uid
+from seamark.store.sqlite.engine import SqliteStore
 
 BASE = "/api/v1/namespaces/default/configmaps"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
@@ -45,13 +46,22 @@ async def test_a_generated_name_that_is_taken_is_tried_again_and_given_up(api):
     assert answer.json["message"].endswith("the server was not able to generate a unique name for the object")
 
 
-async def test_an_address_is_its_own_name_even_where_one_is_to_be_generated(api):
+async def test_an_address_is_its_own_name_even_where_one_is_to_be_generated(api, monkeypatch):
     path = "/apis/networking.k8s.io/v1/ipaddresses"
     parent = {"resource": "services", "namespace": "default", "name": "web"}
     given = {"metadata": {"generateName": "192.0.2.7"}, "spec": {"parentRef": parent}}
     assert (await api.post(path, given))["metadata"]["name"] == "192.0.2.7"
+    tries = []
+    commit = SqliteStore.commit
+
+    def counted(self, writes):
+        tries.append(writes)
+        return commit(self, writes)
+
+    monkeypatch.setattr(SqliteStore, "commit", counted)
     answer = await api.ask("POST", path, given)
     assert (answer.status, answer.json["reason"]) == (409, "AlreadyExists")
+    assert len(tries) == 1, "the same name is not tried again"
 
 
 async def test_what_exists_cannot_be_created(api):

@@ -12,7 +12,7 @@ from signing import pem, signing_request
 
 from seamark.access.informers import Informers
 from seamark.api.authorization import Attributes, Decision, GroupAuthorizer, User
-from seamark.api.certificates import BACKDATED, Authority
+from seamark.api.certificates import BACKDATED_IF_ASKED_FOR, Authority
 from seamark.controllers.identity.controllers import add_identity
 from seamark.controllers.identity.signing_requests import HOUR
 from seamark.errors import Forbidden, Invalid
@@ -84,7 +84,7 @@ async def test_an_approved_request_is_signed(own, authority):
     assert (usage.digital_signature, usage.key_cert_sign) == (True, False)
     assert not made.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
     made.verify_directly_issued_by(x509.load_pem_x509_certificate(authority.ca_pem))
-    assert made.not_valid_after_utc - made.not_valid_before_utc == timedelta(hours=1) + BACKDATED
+    assert made.not_valid_after_utc - made.not_valid_before_utc == timedelta(hours=1) + BACKDATED_IF_ASKED_FOR
 
 
 async def test_a_denied_request_and_others_signers_are_left_alone(own):

@@ -72,6 +72,31 @@ def test_directives_are_bounded(line_break):
     text = b"".join(b"%%TAG !a%d! b%b" % (i, line_break) for i in range(30_000)) + b"---\na: 1\n"
     assert "directives" in refused(text)
     assert read(b"%TAG !a! b\n---\na: '%TAG'\n")[0] == {"a": "%TAG"}
+    assert "directives" in refused(b"\xef\xbb\xbf" + b"# %TAG\n" * 65 + b"a: 1\n")
+    assert read(b"a: |\n" + b"  %TAG\n" * 100)[0] == {"a": "%TAG\n" * 100}
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        (b"a: |\n" + b" x\n" * 100_000, {"a": "x\n" * 100_000}),
+        (b"# %TAG\n" * 60 + b"#x\n" * 100_000 + b"a: 1\n", {"a": 1}),
+        (b"\n" * 300_000 + b"a: 1\n", {"a": 1}),
+        (b"a: '" + "\U0001f40b\N{LATIN SMALL LETTER E WITH ACUTE}x".encode() * 50_000 + b"'\n", None),
+    ],
+    ids=["one value", "comments", "blank lines", "characters of all widths"],
+)
+def test_the_text_comes_in_pieces_between_which_others_can_run(monkeypatch, text, value):
+    pieces = []
+    whole = yaml_body._Pieces.read
+
+    def noted(self, size):
+        pieces.append(size)
+        return whole(self, size)
+
+    monkeypatch.setattr(yaml_body._Pieces, "read", noted)
+    assert read(text)[0] == (value or {"a": text.decode()[4:-2]})
+    assert len(pieces) > len(text) / 50_000
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,7 +16,12 @@ from seamark.api.openapi.discovery import AGGREGATED
 from seamark.api.outgoing.calling import CallFailed, whole
 from seamark.errors import Object
 
+_log = logging.getLogger(__name__)
+
 SECONDS = 5.0
+# What is decoded and compared on the event loop, every 30 seconds, and is part of each discovery document from here.
+LONGEST_DOCUMENT = 4 << 20
+MOST_RESOURCES = 5000
 AGGREGATOR = User("system:kube-aggregator", (MASTERS,))
 
 
@@ -41,7 +47,7 @@ async def checked(servers: Servers, backend: Backend) -> Condition:
 
 
 async def _get(servers: Servers, backend: Backend, path: str, accept: str) -> tuple[str, Any]:
-    """The content type and the JSON of a document; None if it cannot be had."""
+    """The content type and the JSON of a document; None if it cannot be had, or is too long."""
     import aiohttp
 
     headers = [*identity(AGGREGATOR), ("Accept", accept)]
@@ -50,7 +56,9 @@ async def _get(servers: Servers, backend: Backend, path: str, accept: str) -> tu
             async with servers.answer(servers.client(backend), "GET", path, headers=headers) as answer:
                 if answer.status != 200:
                     return "", None
-                return answer.headers.get("Content-Type", ""), msgspec.json.decode(await whole(answer))
+                return answer.headers.get("Content-Type", ""), msgspec.json.decode(
+                    await whole(answer, LONGEST_DOCUMENT)
+                )
     except (CallFailed, TimeoutError, OSError, aiohttp.ClientError, msgspec.DecodeError, RecursionError):
         return "", None
 
@@ -58,7 +66,15 @@ async def _get(servers: Servers, backend: Backend, path: str, accept: str) -> tu
 async def discovered(servers: Servers, backend: Backend, before: Foreign | None) -> Foreign:
     """What the version has now; if that cannot be found out, what it had ``before``, marked as stale."""
     resources = await _resources(servers, backend) if backend.available else None
-    if resources is None:
+    if resources is None or len(resources) > MOST_RESOURCES:
+        if backend.available and (before is None or not before.stale):
+            _log.warning(
+                "the server of %s/%s has no discovery of at most %d resources and %d MiB: kinds may be missing",
+                backend.group,
+                backend.version,
+                MOST_RESOURCES,
+                LONGEST_DOCUMENT >> 20,
+            )
         known = before or _foreign(backend, (), stale=True, openapi={})
         return _foreign(backend, known.resources, stale=True, openapi=known.openapi)
     return _foreign(backend, resources, stale=False, openapi=await _openapi(servers, backend))

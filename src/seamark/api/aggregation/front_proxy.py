@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from seamark.access.credentials import Certificate
-from seamark.api.certificates import Authority, write_private
+from seamark.api.certificates import BACKDATED, Authority, write_private
 from seamark.private_files import check_private
 
 NAME = "front-proxy-client"
@@ -40,10 +40,10 @@ class FrontProxy:
 
     def certificate(self) -> Certificate:
         """The certificate and its key, made when they are first needed."""
-        if self._kept is not None and time.time() - self._kept[0] < _RENEW_SECONDS:
+        if self._kept is not None and _is_good(self._kept[0]):
             return self._kept[1]
-        old = not (self._certificate.exists() and self._key.exists())
-        if old or time.time() - self._certificate.stat().st_mtime > _RENEW_SECONDS:
+        there = self._certificate.exists() and self._key.exists()
+        if not there or not _is_good(self._certificate.stat().st_mtime):
             certificate, key = self._authority.client(NAME)
             write_private(self._key, key)
             write_private(self._certificate, certificate)
@@ -51,3 +51,8 @@ class FrontProxy:
         made = self._certificate.stat().st_mtime
         self._kept = (made, Certificate(self._certificate.read_bytes(), self._key.read_bytes()))
         return self._kept[1]
+
+
+def _is_good(made: float) -> bool:
+    """Whether a certificate of that time is neither old nor of the future, made by a clock that was ahead."""
+    return -BACKDATED.total_seconds() < time.time() - made < _RENEW_SECONDS

@@ -237,14 +237,14 @@ class Outgoing:
         return taken
 
 
-async def whole(response: aiohttp.ClientResponse) -> bytes:
-    """The whole body; raises :class:`CallFailed` if it has no end."""
+async def whole(response: aiohttp.ClientResponse, longest: int = LONGEST_ANSWER) -> bytes:
+    """The whole body; raises :class:`CallFailed` if it has no end, or is longer than that."""
     parts: list[bytes] = []
     size = 0
     async for chunk in response.content.iter_any():
         size += len(chunk)
-        if size > LONGEST_ANSWER:
-            raise CallFailed(f"the answer is longer than {LONGEST_ANSWER} bytes")
+        if size > longest:
+            raise CallFailed(f"the answer is longer than {longest} bytes")
         parts.append(chunk)
     return b"".join(parts)
 

@@ -62,7 +62,7 @@ class Connecting:
         found = self._others.get(resource, name, target.namespace)
         if found is None:
             raise missing(resource, name)
-        path = request.path.partition(f"/{target.name}/proxy")[2]
+        path = request.path.partition(f"/{resource.plural}/{target.name}/proxy")[2]
         if resource == NODES:
             if self.pods is None or SIMULATED_ANNOTATION not in (found["metadata"].get("annotations") or {}):
                 raise not_available(target)

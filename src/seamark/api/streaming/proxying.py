@@ -25,6 +25,7 @@ from seamark.api.http.pieces import frame
 from seamark.api.http.stream import Stream
 from seamark.api.streaming.sockets import Tasks
 from seamark.errors import Object
+from seamark.kinds.values.addresses import is_global_unicast
 from seamark.kinds.values.hosts import bracketed
 
 SMALL = 64 << 10  # bytes of an answer that is passed on as a whole
@@ -73,6 +74,7 @@ def pod_endpoint(pod: Object, port: str, *, tls: bool) -> Endpoint:
     address = (pod.get("status") or {}).get("podIP")
     if not address:
         raise errors.BadRequest(f"pod {pod['metadata']['name']} has no address yet")
+    _check_allowed(address)
     return Endpoint(address, number, tls=tls)
 
 
@@ -85,11 +87,21 @@ def node_endpoint(node: Object, port: str, *, tls: bool) -> Endpoint:
     address = next((each["address"] for each in addresses if each.get("type") == "InternalIP"), None)
     if address is None:
         raise errors.BadRequest(f"node {name} has no address yet")
+    _check_allowed(address)
     return Endpoint(address, int(port), tls=tls)
 
 
+def _check_allowed(address: str) -> None:
+    """Refuse what stands for this machine or its links, as Kubernetes does: it is reached by who may write a status."""
+    if not is_global_unicast(address):
+        raise errors.BadRequest("address not allowed")
+
+
 def service_endpoints(service: Object, slices: list[Object], port: str, *, tls: bool) -> list[Endpoint]:
-    """The ready endpoints behind a port of a Service, which is given by number or name."""
+    """The ready endpoints behind a port of a Service, which is given by number or name.
+
+    Names are left out, as by proxies: their owner chooses where they lead, to this machine itself, too.
+    """
     name = service["metadata"]["name"]
     if port.isdecimal():
         ports = service["spec"].get("ports") or ()
@@ -103,7 +115,7 @@ def service_endpoints(service: Object, slices: list[Object], port: str, *, tls: 
         for number in slice.get("ports") or ()
         if (number.get("name") or "") == port and number.get("port")
         for each in slice.get("endpoints") or ()
-        if (each.get("conditions") or {}).get("ready") is not False
+        if (each.get("conditions") or {}).get("ready") is not False and is_global_unicast(each["addresses"][0])
     ]
     if not endpoints:
         raise errors.ServiceUnavailable(f'no endpoints available for service "{name}"')

@@ -80,14 +80,15 @@ class Creations:
         obj = request.obj
         generated = not meta.get("name") and bool(meta.get("generateName"))
         unprepared = copy.deepcopy(obj) if generated and kind.named_inside else None
-        for attempt in range(GENERATE_ATTEMPTS):
+        attempts = GENERATE_ATTEMPTS if generated and kind.name_is_free else 1
+        for attempt in range(attempts):
             if generated:
                 base = meta["generateName"]
                 meta["name"] = base[:LONGEST_BASE] + self._suffix() if kind.name_is_free else base
             try:
                 written = await self._create(request, caller)
             except errors.AlreadyExists as error:
-                if not generated or attempt == GENERATE_ATTEMPTS - 1:
+                if attempt == attempts - 1:
                     raise _taken(meta, error) from None
                 if unprepared is not None:
                     obj.update(copy.deepcopy(unprepared))

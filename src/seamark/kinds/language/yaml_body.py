@@ -3,8 +3,8 @@
 There are no dates and no base-60 numbers, keys are always strings, and only the first document is read.
 
 The value is built straight from the parser's events (libyaml's, where PyYAML has it), so that everything is counted
-before it is made: aliases and merge keys count as much as the values they stand for.  A reading can pause after any
-event, which lets the event loop do other work in between.
+before it is made: aliases and merge keys count as much as the values they stand for.  The parser is given the text in
+pieces: a million lines can be one event, and other threads, such as the event loop's, can run only between two pieces.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ MOST_REPEATED = 100
 _EVENTS: Any = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
 _PREFIX = "error converting YAML to JSON: "
 _TAG = "tag:yaml.org,2002:"
-# All that may come before the document: directives, comments and every kind of space and line break.
-_BEFORE_DOCUMENT = re.compile(rb"(?:[\s\xc2\x85\xe2\x80\xa8\xa9\xef\xbb\xbf]|[#%][^\r\n]*)*")
+# A directive or comment before the document, and the spaces and line breaks of every kind before it.
+_BEFORE_DOCUMENT = re.compile(rb"[\s\xc2\x85\xe2\x80\xa8\xa9\xef\xbb\xbf]*+[#%][^\r\n]*+")
 
 
 class YamlFault(ValueError):
@@ -136,6 +136,30 @@ class _Open:
         self.line = 0
 
 
+class _Pieces:
+    """A text as a file; the parser calls :meth:`read` for each of its pieces, and Python lets others run then."""
+
+    name = "<unicode string>"
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._at = 0
+
+    def read(self, size: int) -> str:
+        # A character may take four bytes, and the parser has room for so many only.
+        begin, self._at = self._at, self._at + size // 4
+        return self._text[begin : self._at]
+
+
+def _directives(text: bytes) -> int:
+    """How many %TAG there are before the document, and in its comments; a few more than are allowed are enough."""
+    found = at = 0
+    while found <= MOST_DIRECTIVES and (line := _BEFORE_DOCUMENT.match(text, at)) is not None:
+        found += text.count(b"%TAG", at, line.end())
+        at = line.end()
+    return found
+
+
 class Reading:
     """One text that is being read."""
 
@@ -166,10 +190,9 @@ class Reading:
         return self._value, self.repeated
 
     def _begin(self) -> None:
-        before = _BEFORE_DOCUMENT.match(self._text)
-        if before is not None and before[0].count(b"%TAG") > MOST_DIRECTIVES:
+        if self._text.count(b"%TAG") > MOST_DIRECTIVES and _directives(self._text) > MOST_DIRECTIVES:
             raise YamlFault(f"{_PREFIX}yaml: more than {MOST_DIRECTIVES} directives")
-        self._events = _EVENTS(self._text.decode())
+        self._events = _EVENTS(_Pieces(self._text.decode()))
 
     def _take(self, event: Any) -> None:
         match event:

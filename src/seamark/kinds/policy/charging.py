@@ -6,6 +6,8 @@ whichever server, cannot exceed it together.  What deletions free is found by co
 
 from __future__ import annotations
 
+import msgspec
+
 from seamark.errors import Object
 from seamark.kinds.admission import Operation, Plugin, Request
 from seamark.kinds.kind import Kind
@@ -13,11 +15,17 @@ from seamark.kinds.policy.usage import Amounts, counted_by, in_scope, unsaid, us
 from seamark.kinds.resource import PERSISTENT_VOLUME_CLAIMS, PODS, RESOURCE_QUOTAS, SERVICES
 from seamark.kinds.values.quantity import amount, minus, plus
 
+# All that count an object are written with it.  etcd takes 128 keys and 1.5 MiB in one transaction, and the time that a
+# write takes grows with them.
+MOST_QUOTAS = 100
+MOST_BYTES = 512 << 10
+
 _CHARGED_UPDATES = (
     (SERVICES, ""),
     (PERSISTENT_VOLUME_CLAIMS, ""),
     (PERSISTENT_VOLUME_CLAIMS, "status"),
     (PODS, "resize"),
+    (RESOURCE_QUOTAS, ""),
 )
 
 
@@ -36,6 +44,10 @@ class ResourceQuotas(Plugin):
 
     def validate(self, request: Request) -> None:
         resource, obj, old = request.kind.resource, request.obj, request.old
+        if resource == RESOURCE_QUOTAS and (old is None or _size(obj) > _size(old)):
+            _check_room(request)
+        if resource == RESOURCE_QUOTAS and old is not None:
+            return
         charged: list[tuple[Object, bool]] = []
         for quota in request.others.all(RESOURCE_QUOTAS, request.namespace):
             names = counted_by(resource, (quota["status"].get("hard") or {}).keys())
@@ -51,6 +63,25 @@ class ResourceQuotas(Plugin):
             if used != quota["status"]["used"]:
                 quota["status"] = {**quota["status"], "used": used}
                 request.also.append((RESOURCE_QUOTAS, quota))
+
+
+def _check_room(request: Request) -> None:
+    """Refuse a quota that would be one too many for its namespace, or make all of them too large."""
+    name = request.obj["metadata"]["name"]
+    sizes = [
+        _size(each)
+        for each in request.others.all(RESOURCE_QUOTAS, request.namespace)
+        if each["metadata"]["name"] != name
+    ]
+    if len(sizes) >= MOST_QUOTAS:
+        raise request.forbidden(f"a namespace has at most {MOST_QUOTAS} resource quotas")
+    if sum(sizes) + _size(request.obj) > MOST_BYTES:
+        raise request.forbidden(f"the resource quotas of a namespace have at most {MOST_BYTES} bytes together")
+
+
+def _size(quota: Object) -> int:
+    """The bytes of a quota once it has been counted: its status has the amounts twice more."""
+    return len(msgspec.json.encode(quota["metadata"])) + 3 * len(msgspec.json.encode(quota.get("spec")))
 
 
 def _check(request: Request, quota: Object, names: list[str]) -> None:

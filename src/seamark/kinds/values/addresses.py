@@ -30,6 +30,7 @@ _hex = re.compile(r"[0-9a-fA-F]+", re.ASCII)
 _MAPPED_BITS = 96  # IPv4-mapped IPv6 addresses are in ::ffff:0:0/96
 _EMBEDDED = bytes(10)  # the first bytes of all IPv6 addresses that may embed an IPv4 address
 _UNFIT_IPV4 = (b"\x7f", b"\xa9\xfe", b"\xe0\x00\x00")  # loopback, link-local, link-local multicast
+_BROADCAST = IPv4Address("255.255.255.255")
 _LONGEST = 64  # no address is longer; longer texts are not kept in the caches below
 
 
@@ -156,6 +157,16 @@ def _unfit(address: Address, text: str) -> tuple[str, ...]:
     if _is_link_local_multicast(address):
         sentences.append("may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)")
     return tuple(sentences)
+
+
+def is_global_unicast(text: str) -> bool:
+    """Whether a text is the address of one host beyond this machine and its links, as Go judges it."""
+    found = parse(text)
+    if found is None:
+        return False
+    address = found.address
+    special = address.is_unspecified or address.is_loopback or address.is_link_local or address.is_multicast
+    return not special and address != _BROADCAST
 
 
 def _is_link_local_multicast(address: Address) -> bool:
