@@ -15,6 +15,7 @@ from seamark.api.bootstrap import (
     make_own_pod,
     make_own_service,
     make_ranges,
+    warn_of_other_ranges,
 )
 from seamark.api.settings import ServiceNetwork
 from seamark.cli.keeping.manifests import manifest_of
@@ -30,6 +31,24 @@ async def test_namespaces_and_ranges_are_made_once(api):
     assert (await api.get("/apis/networking.k8s.io/v1/servicecidrs/kubernetes"))["spec"]["cidrs"] == list(
         NETWORK.ranges
     )
+
+
+async def test_the_default_range_gets_a_second_family_but_no_other_range(api, caplog):
+    cluster, path = api.api.cluster("test"), "/apis/networking.k8s.io/v1/servicecidrs/kubernetes"
+    await api.delete(path)
+    await make_ranges(cluster, ServiceNetwork(ranges=("10.96.0.0/16",)))
+    await make_ranges(cluster, NETWORK)
+    assert (await api.get(path))["spec"]["cidrs"] == list(NETWORK.ranges)
+    await warn_of_other_ranges(cluster, NETWORK)
+    assert not caplog.messages
+    other = ServiceNetwork(ranges=("10.200.0.0/16",))
+    await make_ranges(cluster, other)
+    await warn_of_other_ranges(cluster, other)
+    assert caplog.messages == [
+        "Services get addresses of 10.96.0.0/16,fd00:96::/112, as the ServiceCIDR kubernetes says, "
+        "not of 10.200.0.0/16; delete it to change that"
+    ]
+    assert (await api.get(path))["spec"]["cidrs"] == list(NETWORK.ranges)
 
 
 async def test_the_servers_own_service_is_kept_right(api):
@@ -53,7 +72,7 @@ async def test_the_servers_own_service_is_kept_right(api):
     assert (await api.get(f"{base}/endpoints/kubernetes"))["subsets"][0]["ports"][0]["port"] == 6444
 
 
-async def test_what_is_deleted_is_made_again(api, monkeypatch):
+async def test_what_is_deleted_is_made_again(api, monkeypatch, caplog):
     cluster, rounds = api.api.cluster("test"), asyncio.Queue()
     monkeypatch.setattr(bootstrap, "REPAIR_SECONDS", 0)
 
@@ -69,7 +88,10 @@ async def test_what_is_deleted_is_made_again(api, monkeypatch):
     while (await api.ask("GET", "/api/v1/namespaces/kube-node-lease")).status != 200:
         await rounds.get()
     assert (await api.get("/api/v1/namespaces/kube-node-lease"))["metadata"]["uid"] != before["metadata"]["uid"]
+    for _ in range(3):
+        await rounds.get()
     keeping.cancel()
+    assert caplog.messages == ["what is refused could not be kept right: no"]  # told once
 
 
 async def test_without_an_address_there_is_only_the_service(api):

@@ -230,6 +230,20 @@ async def test_defaults_come_to_what_was_stored_before_them(api: Served) -> None
     assert (await api.get(BASE))["items"][0]["spec"] == {"size": 3, "color": "red"}
 
 
+async def test_discovery_tells_which_version_is_stored_if_it_is_served(api: Served) -> None:
+    async def told(version: str) -> str | None:
+        [found] = (await api.get(f"/apis/example.com/{version}"))["resources"]
+        return found.get("storageVersionHash")
+
+    await api.post(DEFINITIONS, definition(version("v1"), version("v2", storage=False)))
+    await established(api)
+    assert await told("v1") == await told("v2") == "gIwvi5rymmg="
+    versions = [version("v1") | {"served": False}, version("v2", storage=False)]
+    await api.merge(f"{DEFINITIONS}/{NAME}", {"spec": {"versions": versions}})
+    await until(api, BASE, 404)
+    assert await told("v2") is None
+
+
 async def test_versions_show_the_same_objects_by_their_own_fields(api: Served) -> None:
     colored = {"type": "object", "properties": {"size": {"type": "integer"}, "color": {"type": "string"}}}
     await api.post(DEFINITIONS, definition(version("v1", colored), version("v2", storage=False)))

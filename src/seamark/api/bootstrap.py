@@ -39,6 +39,7 @@ from seamark.kinds.resource import (
     Resource,
 )
 from seamark.kinds.service.allocation import address_in
+from seamark.kinds.service.servicecidr import DEFAULT_CIDR
 from seamark.kinds.storage.storageclass import DEFAULT_ANNOTATION
 from seamark.kinds.wellknown import HOW_PODS_ARE, SERVICE_NAME_LABEL, SKIP_MIRROR_LABEL
 
@@ -54,8 +55,25 @@ async def make_namespaces(cluster: Cluster) -> None:
 
 
 async def make_ranges(cluster: Cluster, network: ServiceNetwork) -> None:
-    cidrs = {"metadata": {"name": "kubernetes"}, "spec": {"cidrs": list(network.ranges)}}
-    await _ensure(cluster, SERVICE_CIDRS, cidrs)
+    """The default ServiceCIDR.
+
+    If it has other ranges than those configured, it keeps them, because Services have addresses there.  But a second
+    family is added.
+    """
+    wanted = list(network.ranges)
+    await _ensure(cluster, SERVICE_CIDRS, {"metadata": {"name": DEFAULT_CIDR}, "spec": {"cidrs": wanted}})
+    found = await cluster.get(SERVICE_CIDRS, DEFAULT_CIDR)
+    had = found["spec"]["cidrs"]
+    if had != wanted and had == wanted[:1]:
+        await cluster.update(SERVICE_CIDRS, {**found, "spec": {"cidrs": wanted}})
+
+
+async def warn_of_other_ranges(cluster: Cluster, network: ServiceNetwork) -> None:
+    """Tell who configured ranges that they are not used."""
+    had, wanted = (await cluster.get(SERVICE_CIDRS, DEFAULT_CIDR))["spec"]["cidrs"], list(network.ranges)
+    if had != wanted:
+        message = "Services get addresses of %s, as the ServiceCIDR %s says, not of %s; delete it to change that"
+        log.warning(message, ",".join(had), DEFAULT_CIDR, ",".join(wanted))
 
 
 async def make_priority_classes(cluster: Cluster) -> None:
@@ -174,11 +192,16 @@ async def keep(makes: Mapping[str, Callable[[], Awaitable[None]]], started: Call
     ``started`` is called once all have been called.
     """
 
+    told: dict[str, str] = {}  # what was told of each, which need not be told again
+
     async def try_to(make: Callable[[], Awaitable[None]], name: str) -> None:
         try:
             await make()
+            told.pop(name, None)
         except errors.ApiError as error:
-            log.warning("%s could not be kept right: %s", name, error.message)
+            if told.get(name) != error.message:
+                told[name] = error.message
+                log.warning("%s could not be kept right: %s", name, error.message)
 
     while True:
         await asyncio.gather(*(try_to(make, name) for name, make in makes.items()))

@@ -170,6 +170,7 @@ class Daemon:
         }
         for make in kept.values():
             await make()
+        await bootstrap.warn_of_other_ranges(cluster, self.config.network)
         if self.config.profile == "full":
             await make_roles(cluster)
         await bootstrap.make_priority_classes(cluster)

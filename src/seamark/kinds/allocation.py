@@ -26,8 +26,8 @@ class Pool(Protocol):
         ...
 
     @property
-    def added_ranges(self) -> Sequence[str]:
-        """CIDRs that were added while the cluster ran."""
+    def open_ranges(self) -> Sequence[str]:
+        """The CIDRs that new addresses come from: ranges may be added, and closed, while the cluster runs."""
         ...
 
     @property

@@ -21,7 +21,7 @@ class _EmptyPool:
     """The ranges of a cluster in which nothing is taken yet."""
 
     ranges = ("10.96.0.0/12", "fd00:96::/108")
-    added_ranges: tuple[str, ...] = ()
+    open_ranges = ranges
     node_ports = (30000, 32767)
 
     def __init__(self) -> None:

@@ -5,6 +5,7 @@ import asyncio
 from seamark.store.protocol import Write
 
 SERVICES = "/api/v1/namespaces/default/services"
+FULL = 'Internal error occurred: failed to allocate a serviceIP for Service "{}": range is full'
 
 
 def service(name, **spec):
@@ -60,6 +61,25 @@ async def test_changing_the_type_takes_and_gives_back(api):
         {"spec": {"type": "ExternalName", "externalName": "x.example", "clusterIP": None, "clusterIPs": None}},
     )
     assert (await api.get("/apis/networking.k8s.io/v1/ipaddresses"))["items"] == []
+
+
+async def test_a_range_that_is_being_deleted_gives_no_more_addresses(api):
+    """The default one too: so a cluster moves to another range."""
+    ranges = "/apis/networking.k8s.io/v1/servicecidrs"
+    await api.post(SERVICES, service("before", clusterIP="10.96.0.77"))
+    await api.merge(f"{ranges}/kubernetes", {"metadata": {"finalizers": ["example.org/kept"]}})
+    await api.delete(f"{ranges}/kubernetes")
+    full = await api.ask("POST", SERVICES, service("none"))
+    assert (full.status, full.json["message"]) == (500, FULL.format("none"))
+    await api.post(ranges, {"metadata": {"name": "next"}, "spec": {"cidrs": ["10.100.0.0/24"]}})
+    made = await api.post(SERVICES, service("after"))
+    assert made["spec"]["clusterIP"].startswith("10.100.0.")
+    refused = await api.ask("POST", SERVICES, service("wanted", clusterIP="10.96.0.78"))
+    assert refused.status == 422
+    assert "the provided network does not match the current range" in refused.json["message"]
+    assert (await api.post(f"{SERVICES}?dryRun=All", service("dry")))["spec"]["clusterIP"]
+    await api.delete(f"{SERVICES}/before")
+    assert (await api.ask("GET", "/apis/networking.k8s.io/v1/ipaddresses/10.96.0.77")).status == 404
 
 
 async def test_endpoints_go_with_their_service(api):

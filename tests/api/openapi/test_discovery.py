@@ -14,6 +14,7 @@ from conformance_files import API
 from seamark import errors
 from seamark.api.http.messages import Request, Response
 from seamark.api.openapi import discovery
+from seamark.kinds import table
 
 
 def ask(path: str, accept: str = "application/json", **headers: str) -> Response | None:
@@ -70,6 +71,21 @@ def test_resources_come_in_order_and_groups_by_priority() -> None:
     assert groups == ["apps", "events.k8s.io", "authentication.k8s.io", "coordination.k8s.io", "discovery.k8s.io"]
     aggregated = document("/apis", discovery.AGGREGATED)["items"]
     assert [item["metadata"]["name"] for item in aggregated] == groups
+
+
+def test_what_is_stored_says_in_which_version() -> None:
+    """The hashes are those of a real cluster, which the recordings leave out."""
+    hashes = {}
+    for group, version in (("", "v1"), ("apps", "v1"), ("autoscaling", "v1"), ("events.k8s.io", "v1")):
+        listed = discovery.resource_list(table.KINDS, group, version)
+        assert listed is not None
+        hashes |= {f"{group}/{each['name']}": each.get("storageVersionHash") for each in listed["resources"]}
+    assert hashes["/pods"] == "xPOwRZ+Yhw8="
+    assert hashes["/services"] == "0/CO1lhkEBI="
+    assert hashes["apps/deployments"] == "8aSe+NMegvE="
+    assert hashes["/events"] == hashes["events.k8s.io/events"] == "r2yiGXH7wu8="
+    assert hashes["autoscaling/horizontalpodautoscalers"] == "qwQve8ut294="
+    assert {hashes["/pods/status"], hashes["/componentstatuses"]} == {None}
 
 
 def test_the_root_lists_what_can_be_asked_for() -> None:

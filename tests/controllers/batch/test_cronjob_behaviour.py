@@ -58,6 +58,14 @@ async def test_nothing_is_written_between_two_times():
         assert world.own.api.cache.revision == before
 
 
+async def test_a_schedule_that_never_comes_is_told_once():
+    async with job_world(START) as world:
+        await world.cron_job(schedule="59 23 31 2 *")
+        await world.pass_(86400)
+        reason = "time difference between two schedules is less than 1 second"
+        assert await world.told("c") == [f"InvalidSchedule: invalid schedule: 59 23 31 2 * : {reason}"]
+
+
 async def test_history_is_kept_so_long():
     async with job_world(START) as world:
         await world.cron_job(successfulJobsHistoryLimit=2, failedJobsHistoryLimit=1, job={"backoffLimit": 0})

@@ -67,7 +67,7 @@ class World:
         self._version = 0
         # It is a pool of addresses and ports, too.
         network = ServiceNetwork()
-        self.ranges, self.added_ranges, self.node_ports = network.ranges, (), network.node_ports
+        self.ranges, self.open_ranges, self.node_ports = network.ranges, network.ranges, network.node_ports
         self.random = random.Random(seed)
 
     def has_address(self, address: str) -> bool:

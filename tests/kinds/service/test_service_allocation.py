@@ -34,7 +34,7 @@ class Pool:
     """A network, and what is held of it."""
 
     def __init__(self, network: ServiceNetwork, added: tuple[str, ...], held: Held, seed: int) -> None:
-        self.ranges, self.node_ports, self.added_ranges = network.ranges, network.node_ports, added
+        self.ranges, self.node_ports, self.open_ranges = network.ranges, network.node_ports, (*network.ranges, *added)
         self.random = random.Random(seed)
         self._held = held
 

@@ -20,7 +20,7 @@ from seamark.kinds.allocation import Allocation
 from seamark.kinds.kind import Kind
 from seamark.kinds.resource import IP_ADDRESSES, SERVICE_CIDRS
 from seamark.kinds.service.ipaddress import ip_address_object
-from seamark.kinds.service.servicecidr import usable_ranges
+from seamark.kinds.service.servicecidr import DEFAULT_CIDR, usable_ranges
 from seamark.kinds.subresource import Part
 from seamark.kinds.values import times
 from seamark.store.protocol import Write
@@ -55,10 +55,11 @@ class ClusterPool:
         self.random = random
 
     @property
-    def added_ranges(self) -> list[str]:
-        """Ranges that ServiceCIDRs add to the configured ones; there are hardly ever any."""
+    def open_ranges(self) -> list[str]:
+        """The ranges of the ServiceCIDRs, the configured ones first: those alone count until there is a default one."""
+        configured = [] if DEFAULT_CIDR in self._service_cidrs else self.ranges
         found = [cidr for entry in self._service_cidrs.values() for cidr in usable_ranges(entry.decode())]
-        return [cidr for cidr in found if cidr not in self.ranges]
+        return sorted(dict.fromkeys((*configured, *found)), key=lambda cidr: cidr not in self.ranges)
 
     def has_address(self, address: str) -> bool:
         return address in self._addresses

@@ -10,6 +10,7 @@ Pure functions from kinds to documents; :class:`Discovery` puts them under their
 
 from __future__ import annotations
 
+import base64
 import hashlib
 from collections.abc import Iterable, Sequence
 
@@ -19,6 +20,7 @@ from seamark.api.aggregation.backends import Foreign
 from seamark.api.http.messages import Request, Response
 from seamark.api.http.negotiate import NONE, negotiate, not_acceptable, parse_accept
 from seamark.errors import Object
+from seamark.kinds.extensions.custom import CustomKind
 from seamark.kinds.extensions.versions import priority
 from seamark.kinds.kind import Kind
 from seamark.kinds.registration.apiservice import CUSTOM_PRIORITIES, PRIORITIES
@@ -154,7 +156,23 @@ def _resource(kind: Kind) -> Object:
         entry["shortNames"] = list(kind.short_names)
     if kind.categories:
         entry["categories"] = list(kind.categories)
+    if storage := _storage_version_hash(kind):
+        entry["storageVersionHash"] = storage
     return entry
+
+
+def _storage_version_hash(kind: Kind) -> str:
+    """By which migrators of stored objects see that another version is stored than before; "" where none is.
+
+    As Kubernetes computes it, so that tools which compare clusters find no difference.
+    """
+    resource = kind.stored_as or kind.resource
+    if isinstance(kind, CustomKind):
+        stored = kind.storage_version == resource.version  # it need not be served
+    else:
+        stored = kind.stored and "create" in kind.verbs
+    named = f"{resource.group}/{resource.version}/{resource.kind}"
+    return base64.b64encode(hashlib.sha256(named.encode()).digest()[:8]).decode() if stored else ""
 
 
 def _verbs(kind: Kind) -> list[str]:

@@ -32,11 +32,11 @@ _QUERY = {
     "continue": ("string", "Go on with a list where an earlier answer stopped."),
     "dryRun": ("string", "All: do everything but the change itself."),
     "fieldManager": ("string", "The name of who makes the change, as recorded in managedFields."),
-    "fieldSelector": ("string", "Restrict to objects with these values of fields."),
+    "fieldSelector": ("string", "Restrict the list of returned objects to those with these values of fields."),
     "fieldValidation": ("string", "What becomes of unknown and repeated fields: Ignore, Warn or Strict."),
     "force": ("boolean", "Take fields over from other managers when applying."),
     "gracePeriodSeconds": ("integer", "How long the object has before it is removed."),
-    "labelSelector": ("string", "Restrict to objects with these labels."),
+    "labelSelector": ("string", "Restrict the list of returned objects to those with these labels."),
     "limit": ("integer", "The largest number of objects in one answer."),
     "orphanDependents": ("boolean", "Deprecated: use propagationPolicy."),
     "pretty": ("string", "Ignored."),
@@ -45,7 +45,7 @@ _QUERY = {
     "resourceVersionMatch": ("string", "How resourceVersion is meant."),
     "sendInitialEvents": ("boolean", "Begin a watch with the current state."),
     "timeoutSeconds": ("integer", "How long a list or watch may take."),
-    "watch": ("boolean", "Watch for changes instead of listing."),
+    "watch": ("boolean", "Watch for changes to the described resources instead of listing them."),
 }
 _LIST_QUERY = (
     "allowWatchBookmarks",

@@ -142,6 +142,10 @@ class CronJobController(Controller):
             message = "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew"
             self._tell(cron_job, "Warning", "TooManyMissedTimes", message)
         at = now_due.at
+        if at is None and now_due.wait is None:
+            # Kubernetes' words for a day that no month has.
+            message = f"invalid schedule: {spec.schedule} : time difference between two schedules is less than 1 second"
+            self._tell_once(cron_job, "Warning", "InvalidSchedule", message)
         if at is None:
             return status, now_due.wait
         if status.active and spec.concurrency_policy == "Forbid":

@@ -93,7 +93,9 @@ class _Addresses:
     def __init__(self, obj: Object, pool: Pool, *, dry_run: bool) -> None:
         self._obj = obj
         self._pool = pool
-        self._ranges = [address_range(cidr) for cidr in (*pool.ranges, *pool.added_ranges)]
+        # A dry run takes nothing, so it may show an address of a range that is closed.
+        ranges = dict.fromkeys((*pool.ranges, *pool.open_ranges)) if dry_run else pool.open_ranges
+        self._ranges = [address_range(cidr) for cidr in ranges]
         self._dry_run = dry_run
         self.reserved: list[str] = []
 

@@ -15,6 +15,7 @@ from seamark.kinds.values.times import age
 
 FINALIZER = "networking.k8s.io/service-cidr-finalizer"
 READY = "Ready"
+DEFAULT_CIDR = "kubernetes"  # the one that API servers make of the ranges they are configured with
 
 _PATH = "spec.cidrs"
 
