@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +84,16 @@ async def test_an_answer_names_its_entry_in_the_log(file: Path, path: str) -> No
     ids = [each["auditID"] for each in logged if each["stage"] == "ResponseComplete" and each["requestURI"] == path]
     assert ids == [first.header("Audit-Id"), "mine"]
     assert second.header("Audit-Id") == "mine"
+
+
+@pytest.mark.parametrize(
+    "path", ["/api/v1/namespaces/default", "/api/v1/namespaces/none", "/api", "/nothing", "/healthz"]
+)
+async def test_an_answer_that_is_not_logged_has_a_name_all_the_same(path: str) -> None:
+    async with served() as api:
+        first, second = await api.ask("GET", path), await api.ask("GET", path)
+        assert uuid.UUID(first.header("Audit-Id")) != uuid.UUID(second.header("Audit-Id"))
+        assert (await api.ask("GET", path, headers={"audit-id": "mine"})).header("Audit-Id") == "mine"
 
 
 async def grant(api: Served, name: str, *, verbs: list[str], resources: list[str], group: str = "") -> None:

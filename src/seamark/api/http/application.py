@@ -15,6 +15,7 @@ from asyncio import Future
 from collections.abc import Awaitable, Callable
 from functools import partial
 from urllib.parse import unquote_plus
+from uuid import uuid4
 
 import msgspec
 
@@ -234,7 +235,11 @@ class Application:
         if self._auditing is not None and label.audited is not None:
             label.audited.annotations = label.annotations or {}
             self._auditing.end(label.audited, request, answer)
-            answer.headers = (*answer.headers, ("Audit-Id", label.audited.id))
+            id = label.audited.id
+        else:
+            # As Kubernetes, whether or not it is logged: by this word a client finds its request in its own logs.
+            id = request.headers.get("audit-id") or str(uuid4())
+        answer.headers = (*answer.headers, ("Audit-Id", id))
         if label.level:
             answer.headers = (*answer.headers, *label.level)
         if label.warning:
