@@ -193,7 +193,7 @@ class Served:
         """Fail unless the cache holds exactly what the store holds."""
         cache, page = self.api.cache, await self.store.read("/", "0")
         await cache.reach(page.revision)
-        while cache.revision != page.revision:  # the server's own work, such as removing a definition, went on meanwhile
+        while cache.revision != page.revision:  # what the server does by itself went on, such as removing a definition
             page = await self.store.read("/", "0")
             await cache.reach(page.revision)
         expected = {row.key: row for row in page.rows}

@@ -15,7 +15,6 @@ from asyncio import Future
 from collections.abc import Awaitable, Callable
 from functools import partial
 from urllib.parse import unquote_plus
-from uuid import uuid4
 
 import msgspec
 
@@ -27,7 +26,7 @@ from seamark.api.authentication import Authenticator
 from seamark.api.authorization import Attributes, Authorizer, User, check
 from seamark.api.call import NOT_AVAILABLE, Target, check_verb, not_allowed
 from seamark.api.custom import Definitions
-from seamark.api.http.auditing import Auditing
+from seamark.api.http.auditing import Auditing, id_of
 from seamark.api.http.documents import Documents
 from seamark.api.http.fairness import LONG_LIST, CalmQueue, FairQueue, Full, Load
 from seamark.api.http.incoming import MAX_BODY
@@ -238,7 +237,7 @@ class Application:
             id = label.audited.id
         else:
             # As Kubernetes, whether or not it is logged: by this word a client finds its request in its own logs.
-            id = request.headers.get("audit-id") or str(uuid4())
+            id = id_of(request)
         answer.headers = (*answer.headers, ("Audit-Id", id))
         if label.level:
             answer.headers = (*answer.headers, *label.level)

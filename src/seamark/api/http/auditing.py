@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from uuid import uuid4
 
 import msgspec
 
@@ -16,7 +17,15 @@ from seamark.api.http.stream import Stream
 
 # Longer YAML that was not parsed for the request itself is left out: to read it would keep all others waiting.
 LONGEST_YAML = 64 * 1024
-LONGEST_AGENT = 1024  # as in Kubernetes
+# As in Kubernetes, characters.
+LONGEST_AGENT = 1024
+LONGEST_ID = 64
+
+
+def id_of(request: Request) -> str:
+    """The name of a request in logs and in its answer: what its client calls it, or a new one."""
+    said = request.headers.get("audit-id", "")[:LONGEST_ID]
+    return said if said and said.isascii() and said.isprintable() else str(uuid4())
 
 
 class Auditing:
@@ -28,11 +37,10 @@ class Auditing:
     def begin(self, request: Request, user: User, asked: Attributes) -> Audited | None:
         """Note a request whose head is known; None if nothing of it is to be logged."""
         uri = f"{request.path}?{request.query}" if request.query else request.path
-        said = request.headers.get
-        agent, id = said("user-agent", ""), said("audit-id", "")
+        agent = request.headers.get("user-agent", "")
         if len(agent) > LONGEST_AGENT:
             agent = f"{agent[:LONGEST_AGENT]}...TRUNCATED"
-        audited = self._log.begin(user, asked, uri=uri, address=request.peer, agent=agent, id=id)
+        audited = self._log.begin(user, asked, uri=uri, address=request.peer, agent=agent, id=id_of(request))
         request.recorded = audited is not None and audited.extent.level >= Level.REQUEST
         return audited
 
