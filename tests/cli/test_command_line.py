@@ -17,7 +17,7 @@ from seamark import cli
 from seamark.cli import VERBS, main
 from seamark.cli.asking.why import options_line
 from seamark.cli.failure import Failure, ServerFailure
-from seamark.cli.logging_setup import JsonFormatter, set_up
+from seamark.cli.logging_setup import JsonFormatter, LineFormatter, set_up
 from seamark.cli.running.up import announce, in_front, own_command
 from seamark.config import LogSettings
 from seamark.presence import Presence
@@ -236,3 +236,22 @@ def test_a_closed_standard_output_is_no_failure(tmp_path: Path) -> None:
     words = [sys.executable, "-m", "seamark", "status", "--data-dir", str(tmp_path)]
     done = subprocess.run(["sh", "-c", '"$@" >&-', "sh", *words], stderr=subprocess.PIPE, text=True, check=False)
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("quoted", ["a\n12:00:00 ERROR seamark forged", "a\r\x1b[2Jb", "a\u2028b\x85c", "a\udc80"])
+def test_what_users_choose_forges_no_line_in_the_log(quoted: str) -> None:
+    formatter = LineFormatter("%(levelname)s %(message)s")
+    record = logging.LogRecord("seamark", logging.WARNING, "", 0, "GET %s: failed", (quoted,), None)
+    said = formatter.format(record)
+    assert said.isprintable()
+    assert said.startswith("WARNING GET a\\")
+    try:
+        raise ValueError(quoted.replace("\n", " "))
+    except ValueError:
+        record.exc_info = sys.exc_info()
+    assert all(line.isprintable() for line in formatter.format(record).split("\n"))
+
+
+def test_what_is_printable_stays_in_the_log_as_it_is() -> None:
+    record = logging.LogRecord("seamark", logging.WARNING, "", 0, "näher: %s", ("日本 'x' \\n",), None)
+    assert LineFormatter("%(message)s").format(record) == "näher: 日本 'x' \\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from seamark.cli.failure import Failure
 
@@ -25,7 +25,7 @@ def set_up(settings: LogSettings) -> None:
         handler.setFormatter(JsonFormatter())
     else:
         stamp = "%Y-%m-%d %H:%M:%S" if settings.file else "%H:%M:%S"
-        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s", stamp))
+        handler.setFormatter(LineFormatter("%(asctime)s %(levelname)s %(name)s %(message)s", stamp))
     logging.basicConfig(level=settings.level.upper(), handlers=[handler], force=True)
 
 
@@ -41,6 +41,25 @@ def _private_file_handler(path: str) -> logging.Handler:
             return open(self.baseFilename, "a", encoding="utf-8", opener=open_log)
 
     return PrivateFileHandler(path)
+
+
+class LineFormatter(logging.Formatter):
+    """One line for each message, whatever it quotes: users choose names and paths.
+
+    A line break there would let them forge lines, and an escape sequence change what a terminal shows.
+    """
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  # the base class calls it
+        if not record.message.isprintable():
+            record.message = "".join(map(_visible, record.message))
+        return super().formatMessage(record)
+
+    def formatException(self, ei: Any) -> str:  # noqa: N802  # likewise
+        return "\n".join("".join(map(_visible, line)) for line in super().formatException(ei).split("\n"))
+
+
+def _visible(character: str) -> str:
+    return character if character.isprintable() else character.encode("unicode_escape").decode()
 
 
 class JsonFormatter(logging.Formatter):

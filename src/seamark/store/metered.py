@@ -16,6 +16,8 @@ from seamark.store.wrapping import Wrapper
 log = logging.getLogger(__name__)
 
 CHECK_SECONDS = 1.0  # between two checks of a store that is away
+SLOW_SECONDS = 2.0  # a commit takes milliseconds; whoever waits for so long wants to know why
+SLOW_PAUSE = 60.0  # between two lines about it
 BATCH_BUCKETS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 
 
@@ -31,6 +33,7 @@ class MeteredStore(Wrapper):
         self._clock = clock
         self.trouble: str | None = None
         self._troubled = asyncio.Event()
+        self._slow_next = 0.0  # when slow commits may be told again
         name, about, labels = "seamark_store_commits_total", "Transactions by what became of them.", ("result",)
         self._done = metrics.counter(name, about, "committed", labels=labels)
         self._lost = metrics.counter(name, about, "mismatch", labels=labels)
@@ -52,8 +55,17 @@ class MeteredStore(Wrapper):
             self._note(error)
             raise
         self._done.add()
-        self._seconds.observe(time.perf_counter() - began)
+        seconds = time.perf_counter() - began
+        self._seconds.observe(seconds)
+        if seconds > SLOW_SECONDS:
+            self._tell_slow(seconds)
         return revision
+
+    def _tell_slow(self, seconds: float) -> None:
+        now = self._clock.monotonic()
+        if now >= self._slow_next:
+            self._slow_next = now + SLOW_PAUSE
+            log.warning("the store is slow: a write took %.1f seconds to become durable", seconds)
 
     async def read(self, start: str, end: str, *, revision: int = 0, limit: int = 0) -> Page:
         try:
