@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,6 +12,18 @@ from commands import Kubectl
 from seamark_process import Seamark, Start
 
 import etcd_server
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_temporary_files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What clients in this process leave goes where pytest cleans up.
+
+    The ``kubernetes`` clients write keys to files and remove them when Python ends, but a worker of pytest-xdist ends
+    without that.
+    """
+    before, tempfile.tempdir = tempfile.tempdir, str(tmp_path_factory.mktemp("temporary"))
+    yield
+    tempfile.tempdir = before
 
 
 @pytest.fixture
