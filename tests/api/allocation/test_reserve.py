@@ -82,6 +82,27 @@ async def test_a_range_that_is_being_deleted_gives_no_more_addresses(api):
     assert (await api.ask("GET", "/apis/networking.k8s.io/v1/ipaddresses/10.96.0.77")).status == 404
 
 
+async def test_the_status_of_a_range_is_written_apart(api):
+    """Only so can nobody who makes a range close it, or have it used before it is protected."""
+    ranges = "/apis/networking.k8s.io/v1/servicecidrs"
+    said = {
+        "type": "Ready",
+        "status": "False",
+        "reason": "r",
+        "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }
+    wanted = {"metadata": {"name": "r"}, "spec": {"cidrs": ["10.100.0.0/24"]}, "status": {"conditions": [said]}}
+    assert "conditions" not in (await api.post(ranges, wanted)).get("status", {})
+    assert "conditions" not in (await api.merge(f"{ranges}/r", {"status": {"conditions": [said]}})).get("status", {})
+    changed = {"metadata": {"labels": {"a": "b"}}, "spec": {"cidrs": ["10.200.0.0/24"]}, "status": wanted["status"]}
+    found = await api.merge(f"{ranges}/r/status", changed)
+    assert (found["spec"], found["status"]) == (wanted["spec"], wanted["status"])
+    assert "labels" not in found["metadata"]
+    [mine] = [each for each in found["metadata"]["managedFields"] if each.get("subresource") == "status"]
+    assert list(mine["fieldsV1"]) == ["f:status"]
+
+
 async def test_endpoints_go_with_their_service(api):
     await api.post(SERVICES, service("s"))
     endpoints = SERVICES.replace("services", "endpoints")

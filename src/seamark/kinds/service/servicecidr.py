@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from seamark.errors import Object
+from seamark.kinds.counted import keep_status, reset_status
 from seamark.kinds.kind import Column, Kind
 from seamark.kinds.resource import SERVICE_CIDRS
-from seamark.kinds.subresource import Whole, status_of
+from seamark.kinds.subresource import bare_status_of
 from seamark.kinds.values.addresses import canonical_cidr_mistakes, network_family
 from seamark.kinds.values.fields import Errors, immutable, invalid, required
 from seamark.kinds.values.times import age
@@ -24,10 +25,14 @@ class ServiceCIDRKind(Kind):
     resource = SERVICE_CIDRS
     singular = "servicecidr"
     shape_name = "io.k8s.api.networking.v1.ServiceCIDR"
-    # Kubernetes declares what these reset under a group name that does not exist, so nothing is reset.
-    whole = Whole(reset=())
-    subresources = (status_of("ServiceCIDR", reset=(), keeps_metadata=True),)
+    subresources = (bare_status_of("ServiceCIDR"),)
     columns = (Column("Name", format="name"), Column("CIDRs"), Column("Age"))
+
+    def prepare_create(self, obj: Object) -> None:
+        reset_status(obj, None)
+
+    def prepare_update(self, obj: Object, old: Object) -> None:
+        keep_status(obj, old)
 
     def validate(self, obj: Object) -> Errors:
         return _range_mistakes(_ranges(obj))
