@@ -131,7 +131,7 @@ OF_ANY_KIND = (Bare, Named, Written, Receipt, Namespace)
 # What validation allows, where a view holds no more than that.
 ALLOWED = {"ipFamilies": st.lists(st.sampled_from(["IPv4", "IPv6"]), max_size=2)}
 # Lists that validation requires to have elements, so that they are never stored as null.
-REQUIRED = ("containers", "addresses", "values")
+REQUIRED = ("containers", "addresses", "values", "paths")
 
 text = st.sampled_from(["", "a", "0", "é", "x" * 300]) | st.text(max_size=5)
 anything = st.recursive(
