@@ -64,6 +64,8 @@ from seamark.kinds.resource import (
     PODS,
     REPLICA_SETS,
     REPLICATION_CONTROLLERS,
+    RESOURCE_CLAIM_TEMPLATES,
+    RESOURCE_CLAIMS,
     RESOURCE_QUOTAS,
     SECRETS,
     SERVICE_ACCOUNTS,
@@ -78,6 +80,7 @@ from seamark.kinds.table import KINDS
 from seamark.nodes.running.kubelet import Named
 from seamark.nodes.running.spec import PodToRun
 from seamark.rules.objects.budget import Budget
+from seamark.rules.objects.devices import DeviceClaim, DeviceClaimTemplate
 from seamark.rules.objects.endpoints import Endpoints
 from seamark.rules.objects.endpointslice import EndpointSlice
 from seamark.rules.objects.metadata import ObjectView, Written
@@ -107,6 +110,8 @@ VIEWS: dict[Any, tuple[type, ...]] = {
     NODES: (Node,),
     PERSISTENT_VOLUMES: (Volume,),
     PERSISTENT_VOLUME_CLAIMS: (Claim,),
+    RESOURCE_CLAIMS: (DeviceClaim,),
+    RESOURCE_CLAIM_TEMPLATES: (DeviceClaimTemplate,),
     NETWORK_POLICIES: (NetworkPolicy, why.NetworkPolicy),
     INGRESSES: (why.Ingress,),
     INGRESS_CLASSES: (why.IngressClass,),
