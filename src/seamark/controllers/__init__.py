@@ -4,6 +4,7 @@
 - ``probes``: keeps hand-made endpoints ready or not ready by health checks, in our own cluster or in any other
 - ``workloads``: creates and deletes the Pods of Deployments, StatefulSets, DaemonSets and the like
 - ``storage``: gives PersistentVolumeClaims their volumes
+- ``devices``: gives Pods the ResourceClaims that templates describe, and takes claims back
 - ``policy``: counts for ResourceQuotas, and says what PodDisruptionBudgets allow
 - ``batch``: runs the Pods of Jobs, and makes the Jobs of CronJobs
 - ``autoscaling``: follows what Pods use, for HorizontalPodAutoscalers

@@ -64,6 +64,8 @@ from seamark.kinds.resource import (
     PODS,
     REPLICA_SETS,
     REPLICATION_CONTROLLERS,
+    RESOURCE_CLAIM_TEMPLATES,
+    RESOURCE_CLAIMS,
     RESOURCE_QUOTAS,
     SECRETS,
     SERVICE_ACCOUNTS,
@@ -78,6 +80,7 @@ from seamark.kinds.table import KINDS
 from seamark.nodes.running.kubelet import Named
 from seamark.nodes.running.spec import PodToRun
 from seamark.rules.objects.budget import Budget
+from seamark.rules.objects.devices import DeviceClaim, DeviceClaimTemplate
 from seamark.rules.objects.endpoints import Endpoints
 from seamark.rules.objects.endpointslice import EndpointSlice
 from seamark.rules.objects.metadata import ObjectView, Written
@@ -107,6 +110,8 @@ VIEWS: dict[Any, tuple[type, ...]] = {
     NODES: (Node,),
     PERSISTENT_VOLUMES: (Volume,),
     PERSISTENT_VOLUME_CLAIMS: (Claim,),
+    RESOURCE_CLAIMS: (DeviceClaim,),
+    RESOURCE_CLAIM_TEMPLATES: (DeviceClaimTemplate,),
     NETWORK_POLICIES: (NetworkPolicy, why.NetworkPolicy),
     INGRESSES: (why.Ingress,),
     INGRESS_CLASSES: (why.IngressClass,),
@@ -131,7 +136,7 @@ OF_ANY_KIND = (Bare, Named, Written, Receipt, Namespace)
 # What validation allows, where a view holds no more than that.
 ALLOWED = {"ipFamilies": st.lists(st.sampled_from(["IPv4", "IPv6"]), max_size=2)}
 # Lists that validation requires to have elements, so that they are never stored as null.
-REQUIRED = ("containers", "addresses", "values")
+REQUIRED = ("containers", "addresses", "values", "paths")
 
 text = st.sampled_from(["", "a", "0", "é", "x" * 300]) | st.text(max_size=5)
 anything = st.recursive(

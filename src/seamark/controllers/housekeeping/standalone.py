@@ -10,6 +10,9 @@ from collections.abc import Callable
 from seamark.access.cluster import Cluster
 from seamark.controllers.autoscaling import autoscaler_controller
 from seamark.controllers.autoscaling.autoscaler_controller import AutoscalerController
+from seamark.controllers.devices import claims_controller
+from seamark.controllers.devices.claims_controller import ClaimsController
+from seamark.controllers.devices.release_controller import ReleaseController
 from seamark.controllers.housekeeping import policy_types
 from seamark.controllers.housekeeping.everything import Everything, Foreign
 from seamark.controllers.housekeeping.garbage import GarbageCollector
@@ -47,6 +50,8 @@ def add_housekeeping(
     manager.add(EphemeralController(manager, cluster_for(ephemeral_controller.NAME)))
     manager.add(ExpansionController(manager, cluster_for(expansion_controller.NAME)))
     manager.add(ProtectionController(manager, cluster_for(protection_controller.NAME)))
+    claims = cluster_for(claims_controller.NAME)
+    manager.add(ClaimsController(manager, claims), ReleaseController(manager, claims))
 
 
 def add_cleaning(

@@ -16,6 +16,7 @@ Reading order:
 - ``networkpolicy``: NetworkPolicy
 - ``namespace``: Namespace
 - ``storage``: PersistentVolume, PersistentVolumeClaim and StorageClass
+- ``devices``: ResourceClaim and ResourceClaimTemplate
 - ``budget``: PodDisruptionBudget
 - ``workloads``: what Deployments, ReplicaSets, StatefulSets and DaemonSets have in common
 

@@ -110,6 +110,14 @@ class PodVolume(View, frozen=True):
         return self.persistent_volume_claim is not None or self.ephemeral is not None
 
 
+class PodDevices(View, frozen=True):
+    """A claim of devices that the Pod uses: one that is there, or one made for it from a template."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+    resource_claim_template_name: str | None = None
+
+
 class PodSpec(View, frozen=True):
     node_name: str = ""
     volumes: tuple[PodVolume, ...] = ()
@@ -133,6 +141,7 @@ class PodSpec(View, frozen=True):
     overhead: dict[str, Quantity] = msgspec.field(default_factory=dict)
     priority: int = 0
     preemption_policy: str = ""
+    resource_claims: tuple[PodDevices, ...] = ()
 
 
 # --- status ----------------------------------------------------------------------------------------
@@ -188,6 +197,13 @@ class PodIP(View, frozen=True):
     ip: str = ""
 
 
+class PodDevicesStatus(View, frozen=True):
+    """The claim that was made for the Pod; without a name if it turned out that it needs none."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+
+
 class PodStatus(View, frozen=True):
     phase: str = ""
     reason: str = ""
@@ -203,6 +219,7 @@ class PodStatus(View, frozen=True):
     init_container_statuses: tuple[ContainerStatus, ...] = ()
     container_statuses: tuple[ContainerStatus, ...] = ()
     ephemeral_container_statuses: tuple[ContainerStatus, ...] = ()
+    resource_claim_statuses: tuple[PodDevicesStatus, ...] = ()
 
 
 # --- the Pod ---------------------------------------------------------------------------------------
@@ -226,6 +243,16 @@ class Pod(ObjectView, frozen=True):
             elif volume.ephemeral is not None:
                 found.append(f"{meta.namespace}/{meta.name}-{volume.name}")
         return found
+
+    @property
+    def device_claims(self) -> dict[str, str | None]:
+        """The names of its ResourceClaims by the Pod's own words for them: None where it turned out to need none.
+
+        Those that are yet to be made for it are missing.
+        """
+        made = {each.name: each.resource_claim_name for each in self.status.resource_claim_statuses}
+        named = {each.name: each.resource_claim_name for each in self.spec.resource_claims if each.resource_claim_name}
+        return made | named
 
     @property
     def ready(self) -> bool:
