@@ -42,6 +42,7 @@ class ClaimsController(Controller):
         self._claims = self.watch(informers.of(RESOURCE_CLAIMS, as_=DeviceClaim), self._claim_changed)
         self._owned = self._claims.index("owning-pod", owning_pod)
         self._pods = self.watch(informers.of(PODS, as_=Pod), self._pod_changed)
+        self._naming = self._pods.index("claim-template", templates_of)
 
     def reset(self) -> None:
         self._users.clear()
@@ -69,12 +70,8 @@ class ClaimsController(Controller):
             self.queue.add(pod)
 
     def _template_changed(self, key: Key, old: DeviceClaimTemplate | None, new: DeviceClaimTemplate | None) -> None:
-        if old is not None or new is None:
-            return
-        meta = new.metadata
-        for pod in self._pods.objects():
-            named = {each.resource_claim_template_name for each in pod.spec.resource_claims}
-            if meta.name in named and pod.metadata.namespace == meta.namespace:
+        if old is None:
+            for pod in self._naming.objects(key):
                 self.queue.add(pod.metadata.key)
 
     async def reconcile(self, key: Key) -> None:
@@ -163,6 +160,14 @@ def owning_pod(claim: DeviceClaim) -> tuple[str, ...]:
     """The uid of the Pod that a claim was made for."""
     owner = claim.metadata.controller
     return (owner.uid,) if owner is not None and (owner.api_version, owner.kind) == ("v1", "Pod") else ()
+
+
+def templates_of(pod: Pod) -> list[Key]:
+    """The keys of the templates that a Pod names."""
+    if not pod.spec.resource_claims:  # as nearly all
+        return []
+    named = (each.resource_claim_template_name for each in pod.spec.resource_claims)
+    return [f"{pod.metadata.namespace}/{name}" for name in dict.fromkeys(named) if name]
 
 
 def claims_of(pod: Pod) -> list[Key]:
