@@ -14,7 +14,7 @@ from seamark.haste import Costly, Patience, at_length, at_once, spend
 
 
 def test_only_little_may_be_spent_at_once_and_not_all_at_length() -> None:
-    spend(10**12)  # nobody counts
+    spend(10**12)  # outside of a budget, nothing is counted
     at_once(lambda: spend(haste.STEPS_AT_ONCE // 2))
     with pytest.raises(Costly):
         at_once(lambda: spend(haste.STEPS_AT_ONCE))
@@ -47,7 +47,7 @@ async def test_what_was_begun_is_finished_before_the_next_although_nobody_waits_
 
 
 class Large:
-    """Something that nobody should keep."""
+    """Something that must not be kept."""
 
 
 async def test_an_error_does_not_keep_what_was_worked_on() -> None:

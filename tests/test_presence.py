@@ -57,7 +57,7 @@ def test_a_killed_holder_holds_nothing(tmp_path: Path) -> None:
     process = holder(tmp_path)
     process.kill()
     process.communicate()
-    # What it said of itself is still there, and believed by nobody.
+    # What it said of itself is still there, and is not believed.
     assert b"https://here" in (tmp_path / "running.json").read_bytes()
     assert find(tmp_path) is None
     end(holder(tmp_path))

@@ -81,7 +81,7 @@ def on_a_terminal(command: str, environment: dict[str, str]) -> str:
         while piece := os.read(ours, 65536):
             printed += piece
     except OSError:
-        pass  # how a terminal says that nobody is at its other end any more
+        pass  # how a terminal says that its other end is closed
     finally:
         os.close(ours)
         process.wait()

@@ -26,7 +26,7 @@ def make_private_directory(path: Path, *, named: bool = False) -> None:
     One that another user made is refused, because he can replace what is in it.  It may be root's, or that of the owner
     of the directory around it.  Root's is taken if all may write to it, as the volumes of Pods are: what others put
     there is refused by its owner, so the worst they can do is to remove files.  One that our user has ``named`` is
-    refused only where anybody could have made it.
+    refused only where every user could have made it.
     """
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""The seam's contract, against the real API server: in process and over HTTPS nobody can tell the difference."""
+"""The seam's contract, against the real API server: in process and over HTTPS, a cluster is the same to its caller."""
 
 import asyncio
 import contextlib

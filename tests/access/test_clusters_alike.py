@@ -1,4 +1,4 @@
-"""In process and over HTTPS nobody can tell the difference: every probe has the same outcome over both.
+"""In process and over HTTPS, a cluster is the same to its caller: every probe has the same outcome over both.
 
 A probe does something to a cluster and returns what came of it, an error included.  It runs once over each, in a
 namespace of its own; then both outcomes are compared, apart from what no two runs share (uids, versions, times).

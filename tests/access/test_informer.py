@@ -62,7 +62,7 @@ async def caught_up(informer, cluster):
 
 
 class Replay:
-    """What a handler was told, and what the world looks like to somebody who knows nothing else."""
+    """What a handler was told, and what the world looks like to a reader that knows nothing else."""
 
     def __init__(self):
         self.calls = []

@@ -74,7 +74,7 @@ def test_a_pair_that_grows_common_does_not_gather_selectors():
     chance = random.Random(7)
     index = SelectorsByLabels()
     numbers = list(range(2000))
-    # First all selectors are filed under the pair that only later turns out to be everybody's.
+    # First all selectors are filed under the pair that only later turns out to be in all of them.
     for number in numbers:
         index.put("default", number, {"env": f"env-{number}", "team": "one"})
     chance.shuffle(numbers)

@@ -32,7 +32,7 @@ class Noting(Plugin):
 
 
 class Asking(Plugin):
-    """Asks somebody who takes a while to answer, as a webhook does."""
+    """Waits a while for an answer, as a webhook does."""
 
     resources = frozenset({CONFIGMAPS})
     operations = ("CREATE", "UPDATE")
@@ -125,7 +125,7 @@ async def test_a_step_may_wait_for_an_answer():
 
 
 class Hanging(Plugin):
-    """Asks somebody who does not answer about objects that say so."""
+    """Waits for an answer that never comes, about objects that say so."""
 
     resources = frozenset({CONFIGMAPS})
     operations = ("CREATE", "UPDATE", "DELETE")

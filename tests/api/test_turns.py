@@ -1,4 +1,4 @@
-"""Waiting lines: in order, and nobody who left holds up the others."""
+"""Waiting lines: in order, and one that left does not hold up the others."""
 
 import asyncio
 import random

@@ -1,4 +1,4 @@
-"""Expressions and texts that nobody would write on purpose: refused or evaluated, never a failure of ours."""
+"""Expressions and texts made to do harm: refused or evaluated, never a failure of ours."""
 
 from __future__ import annotations
 

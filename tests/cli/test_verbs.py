@@ -186,7 +186,7 @@ def test_backups_exports_and_checks(run: Run, tmp_path: Path, server: Seamark) -
     assert run("backup", str(tmp_path / "kept"))[0] == 0
     assert (tmp_path / "kept").stat().st_mode & 0o077 == 0
     code, _, err = run("export", "-A")
-    assert (code, err) == (0, "")  # nobody asked for the kinds that are deprecated
+    assert (code, err) == (0, "")  # the kinds that are deprecated were not asked for
     assert "deprecated" in run("export", "endpoints")[2]
     assert run("restore", str(tmp_path / "kept"), "--data-dir", str(tmp_path / "again"))[0] == 0
     assert run("fsck", "--data-dir", str(tmp_path / "again"))[0] == 0

@@ -135,7 +135,7 @@ class MemoryCluster:
         self._remove(key)
 
     async def going(self, resource, name, *, namespace=""):
-        """Somebody deletes it, and a finalizer keeps it for now."""
+        """It is deleted, and a finalizer keeps it for now."""
         obj = msgspec.to_builtins(self._find(resource, namespace, name))
         obj["metadata"]["deletionTimestamp"] = self.now
         obj["metadata"]["generation"] += 1

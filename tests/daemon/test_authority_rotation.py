@@ -1,4 +1,4 @@
-"""A new authority while the server runs: nobody is cut off before the old one is dropped; then its certificates end."""
+"""A new authority while the server runs: none is cut off before the old one is dropped; then its certificates end."""
 
 from __future__ import annotations
 

@@ -38,4 +38,4 @@ def test_its_certificate_has_the_address_that_other_hosts_are_told(tmp_path: Pat
     made = x509.load_pem_x509_certificate(authority.server_path.read_bytes())
     names = made.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     assert address in map(str, names.get_values_for_type(x509.IPAddress))
-    assert address not in server_names(settled({"data_dir": str(tmp_path)}))  # of loopback, nobody else is told
+    assert address not in server_names(settled({"data_dir": str(tmp_path)}))  # of loopback, no other host is told

@@ -30,7 +30,7 @@ def _responder(cluster: RecordedCluster, doc: dict[str, Any]) -> Responder:
 
 
 def _needs_upstream(question: dict[str, Any]) -> bool:
-    """Whether somebody else answered, or added where an alias leads to."""
+    """Whether another server answered, or added where an alias leads to."""
     expect = question["expect"]
     owners = [record.split(" ")[0].lower() for record in expect.get("answer") or ()]
     return "ra" in expect.get("flags", ()) or any(owner.endswith(".test.") for owner in owners)

@@ -261,7 +261,7 @@ async def test_aliases_are_followed_to_whoever_knows(serve: Any, cluster: Watche
 
 @pytest.mark.parametrize("klass", ["CH", "HS", "ANY"])
 async def test_other_classes_are_for_those_who_forward(serve: Any, cluster: WatchedCluster, klass: str) -> None:
-    """As in CoreDNS: refused, unless somebody upstream may know; then the cluster's names have no class."""
+    """As in CoreDNS: refused, unless a resolver upstream may know; then the cluster's names have no class."""
     cluster.put(service("web", "10.96.0.1"))
     upstream = ScriptedUpstream()
     upstream.records["version.bind.", "A"] = ["300 192.0.2.1"]

@@ -28,7 +28,7 @@ class WatchedCluster:
 
     @property
     def behind(self) -> bool:
-        """Whether somebody who watches has not been told everything yet."""
+        """Whether a watcher has not been told everything yet."""
         return any(seen < self._version for seen in self._seen.values())
 
     # --- what happens to it ------------------------------------------------------------------------

@@ -73,7 +73,7 @@ class Api:
         self._connection.close()
 
     def add_node(self) -> None:
-        """The node that Pods are on: endpoints on a node nobody knows are left out."""
+        """The node that Pods are on: endpoints on a node that does not exist are left out."""
         self("POST", "/api/v1/nodes", {"metadata": {"name": "node"}})
 
     def run_pod(self, name: str, address: str, *, service: str, namespace: str = "default") -> None:

@@ -89,7 +89,7 @@ def sentences(error: Invalid) -> list[str]:
 
 
 class Recorded(NamedTuple):
-    """One POST somebody recorded, and what a real API server made of it."""
+    """One recorded POST, and what a real API server made of it."""
 
     case: str
     kind: Kind

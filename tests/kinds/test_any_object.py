@@ -1,4 +1,4 @@
-"""Objects nobody would write: whatever has its shape is either taken or refused, by every kind and every door."""
+"""Odd objects that have the shape of their kind: each is either taken or refused, by every kind and every door."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ async def all_is_well(world):
     for pod in await world.all(PODS):
         told = any(key in UNRULY for key in pod["metadata"].get("annotations") or {})
         node = pod["spec"].get("nodeName")
-        assert "deletionTimestamp" not in pod["metadata"], "whoever was deleted is gone"
+        assert "deletionTimestamp" not in pod["metadata"], "each Pod that was deleted is gone"
         if node is None:
             assert "0/2 nodes" in node_world.conditions(pod)["PodScheduled"]["message"]
         elif not told and pod["status"].get("podIPs"):

@@ -38,7 +38,7 @@ def resource_of(key: str) -> str:
 
 
 def observations(history: History) -> Iterator[tuple[int, Seen]]:
-    """Each state of an object that anybody saw, and when.  (What a deletion shows is an earlier state.)"""
+    """Each state of an object that a client saw, and when.  (What a deletion shows is an earlier state.)"""
     for operation in history.operations:
         for seen in operation.seen:
             yield operation.end, seen
@@ -98,7 +98,7 @@ def linearizable(history: History) -> Iterator[Violation]:
 
 
 def steps_by_key(history: History) -> Mapping[str, list[Step]]:
-    """The steps of :mod:`linear` for each key that somebody used."""
+    """The steps of :mod:`linear` for each key that was used."""
     versions: dict[str, dict[str, int]] = {}  # by key, of each token
     for _, seen in observations(history):
         versions.setdefault(seen.key, {})[seen.token] = seen.version

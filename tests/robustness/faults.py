@@ -143,7 +143,7 @@ def member_killed(cluster: EtcdCluster) -> Fault:
 
 
 class Relay:
-    """Passes bytes on between whoever connects and one address, or fails to."""
+    """Passes bytes on between its clients and one address, or fails to."""
 
     def __init__(self, target: str) -> None:
         host, _, port = target.rpartition(":")
@@ -209,7 +209,7 @@ class Relay:
 
     @contextlib.asynccontextmanager
     async def holding(self, chance: random.Random) -> AsyncIterator[None]:
-        """Nothing gets through, and nobody is told; it arrives when that is over."""
+        """Nothing gets through, and neither side is told; it arrives when that is over."""
         self.hold()
         try:
             yield

@@ -63,7 +63,7 @@ class Faltering(Lagging):
 
 
 class JumpingClock(SystemClock):
-    """The machine's clock as if somebody set it again and again, days ahead or back."""
+    """The machine's clock as if it were set again and again, days ahead or back."""
 
     def __init__(self, chance: random.Random) -> None:
         self._chance = chance

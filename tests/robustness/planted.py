@@ -19,7 +19,7 @@ RARELY = 0.05
 
 
 class LosesWrites(Lagging):
-    """Acknowledges a write now and then that it puts where nobody reads."""
+    """Acknowledges a write now and then that it puts where no reader looks."""
 
     async def commit(self, writes: Sequence[Write]) -> int:
         if len(writes) == 1 and writes[0].key.startswith(prefix_of(CONFIGMAPS)) and self.chance.random() < RARELY:

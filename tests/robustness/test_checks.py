@@ -56,7 +56,7 @@ def changed(history: History, operation: Operation) -> History:
 
 
 def lost_write(history: History, chance: random.Random) -> History | None:
-    """A write is acknowledged, but everybody else goes on as if it had not happened."""
+    """A write is acknowledged, but all other clients go on as if it had not happened."""
     choices = [each for each in history.operations if each.verb == "list" and each.seen]
     if not choices:
         return None

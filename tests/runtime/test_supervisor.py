@@ -1,4 +1,4 @@
-"""The supervisor: a part that fails starts again, later each time, and everybody can see which one and why."""
+"""The supervisor: a part that fails starts again, later each time, and its state says which one and why."""
 
 import asyncio
 import contextlib

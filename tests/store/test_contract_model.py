@@ -40,7 +40,7 @@ class Model:
         return self.states[self.revision]
 
     def at(self, revision: int) -> dict[str, Row]:
-        """Also for a revision somebody else took, as happens in a shared store."""
+        """Also for a revision that another writer took, as happens in a shared store."""
         return self.states[max(known for known in self.states if known <= revision)]
 
     def mismatch(self, transaction: list[Write]) -> tuple[str, int] | None:

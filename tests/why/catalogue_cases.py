@@ -14,7 +14,7 @@ A file is a header and then the objects of the cluster, as YAML documents.  The 
 - ``fix``: what is so once the proposed commands were run: the ``ready`` addresses, of another ``service`` if named,
   offered on ``port``
 - ``then``: what happens after the controllers have settled
-- ``controllers: off``: nobody writes endpoints but whoever wrote the file
+- ``controllers: off``: there are no endpoints but those in the file
 - ``live``: why the set-up cannot be had on a running server
 
 ``$repeat: N`` in an object makes N of it, with ``$i`` and the address parts ``$a``, ``$b``, ``$c`` filled in; ``$shop``

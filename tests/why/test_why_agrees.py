@@ -137,7 +137,7 @@ def test_ready_addresses_are_those_the_controllers_write(objects):
         used = [endpoint for family, endpoint in listed if service.headless or family in service.families]
         assert set(case.ready_addresses) == {ip for endpoint in used for ip in endpoint["addresses"]}, key
         told = explain(world, key)
-        # Where the controllers have settled, nobody is accused of not having written, or of having written by hand.
+        # Where the controllers have settled, none is said to be late, and no user to have written by hand.
         accused = [finding for finding in told.findings if finding.code.family is Family.BOOKKEEPING]
         assert accused == [], (key, accused)
         assert case.ready_addresses or service.external or not told.healthy, key

@@ -1,4 +1,4 @@
-"""The audit: what is orphaned, duplicated, stale or foreign, and what may be removed without anybody missing it."""
+"""The audit: what is orphaned, duplicated, stale or foreign, and what may be removed without being missed."""
 
 import pytest
 from memory_cluster import MemoryCluster
@@ -79,7 +79,7 @@ async def test_orphans(settled):
     assert "lock" not in found  # an election's lock is no address book
     assert found["lost-1"].removable
     assert found["theirs"].defect is Defect.ORPHANED
-    assert not found["theirs"].removable  # whoever made it decides
+    assert not found["theirs"].removable  # its maker decides
 
 
 async def test_leftovers(settled):

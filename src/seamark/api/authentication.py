@@ -43,7 +43,7 @@ def read_token_file(path: Path) -> dict[str, User]:
 
 @lru_cache(maxsize=1024)
 def _of_certificate(der: bytes) -> tuple[User, bool]:
-    """The user a client certificate names, nobody if it has no name, and whether it must be kept in its file.
+    """The user that a client certificate names (anonymous if it has no name), and whether it must be kept in its file.
 
     CN is the name, and each O a group.
     """

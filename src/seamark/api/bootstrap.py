@@ -164,7 +164,7 @@ async def make_own_pod(cluster: Cluster, node: str) -> None:
     """This process as a Pod of ``kube-system``, because programs and people look there for what makes up a cluster.
 
     It is a mirror Pod, by which Kubernetes shows what runs on a node without the API's doing: nothing drains it,
-    evicts it or starts it, and it is made again if somebody deletes it.
+    evicts it or starts it, and it is made again if it is deleted.
     """
     labels = {"component": "kube-apiserver", "tier": "control-plane", "k8s-app": "kube-dns"}
     wanted = {

@@ -276,7 +276,7 @@ def _decoded(kind: Kind, result: Entry | Written | Answered, as_: Any) -> Any:
 
 
 async def _listing(page: Page, decoder: Decoder) -> Listing[Any]:
-    """What was found, decoded a piece at a time: a list of thousands keeps nobody waiting."""
+    """What was found, decoded a piece at a time: other tasks run between the pieces of a list of thousands."""
     items, unreadable = [], []
     for at in range(0, len(page.entries), DECODED_AT_ONCE):
         if at:

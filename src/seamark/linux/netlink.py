@@ -186,7 +186,7 @@ class Netlink:
     def _reserve(self, option: int, size: int) -> None:
         try:
             self._socket.setsockopt(socket.SOL_SOCKET, option, size)
-        except PermissionError:  # within the limits for everybody, then
+        except PermissionError:  # within the limits for every user, then
             ordinary = socket.SO_SNDBUF if option == _SO_SNDBUFFORCE else socket.SO_RCVBUF
             self._socket.setsockopt(socket.SOL_SOCKET, ordinary, size)
 

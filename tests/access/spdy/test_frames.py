@@ -146,7 +146,7 @@ def test_headers_behind_the_end_of_the_compressed_stream_are_an_error() -> None:
     ended = bytearray(opened(bytes(4), more=zlib.Z_FINISH))
     reader = Session()
     assert list(reader.frames(bytes(ended))) == [SynStream(0, {})]
-    ended[3] = 8  # a HEADERS frame, whose contents nobody needs
+    ended[3] = 8  # a HEADERS frame, whose contents are not needed
     with pytest.raises(SpdyError, match="compressed stream has ended"):
         list(reader.frames(bytes(ended)))
 

@@ -1,4 +1,4 @@
-"""Node ports that Services use are reserved, and reservations that nobody uses are freed in the end."""
+"""Node ports that Services use are reserved, and reservations that no Service uses are freed in the end."""
 
 import asyncio
 

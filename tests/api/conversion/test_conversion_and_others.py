@@ -72,7 +72,7 @@ async def test_a_webhook_edits_objects_whose_stored_version_changed_without_conv
         await changed_storage(api, "v2")
         again = await api.put(f"{V1}/a", await api.get(f"{V1}/a"))
         assert (first["spec"], again["spec"]) == ({"size": 7}, {"size": 7})
-        # It was written although it is the same: now it is stored in the other version, which nobody sees.
+        # It was written although it is the same: now it is stored in the other version, which no client sees.
         assert again["metadata"]["resourceVersion"] != first["metadata"]["resourceVersion"]
         watch = await api.watch(f"{V1}?watch=1")
         table = await api.get(

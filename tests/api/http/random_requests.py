@@ -1,4 +1,4 @@
-"""Requests that nobody would send on purpose, made by a seed: recorded ones, new objects, and edits of what is there.
+"""Requests that no real client sends, made by a seed: recorded ones, new objects, and edits of what is there.
 
 A :class:`Traffic` remembers what the answers showed, so that many of its writes get past the first checks: an update
 has the version of an object that exists, and a list goes on with a token that was given.

@@ -281,7 +281,7 @@ async def test_lists_in_yaml_are_written_beside_other_requests(api, monkeypatch)
 
 async def test_a_list_in_yaml_is_not_written_for_a_client_that_is_gone(api, monkeypatch):
     await api.post(BASE, {"metadata": {"name": "c"}, "data": {"long": "x" * LARGE_YAML}})
-    monkeypatch.setattr(yaml_text, "dump", lambda value: pytest.fail("nobody will read it"))
+    monkeypatch.setattr(yaml_text, "dump", lambda value: pytest.fail("no client will read it"))
     headers = YAML | {"authorization": f"Bearer {ADMIN}"}
     await api.api.application(Request("GET", BASE, "", headers, gone=True))
 

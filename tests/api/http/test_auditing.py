@@ -124,7 +124,7 @@ async def test_who_acts_as_another_is_named_beside_them(file: Path) -> None:
         await api.ask("GET", "/metrics", token=ADMIN, headers=BOB)
         constrained = last(file)
     assert (refused["user"]["username"], "impersonatedUser" in refused) == ("other", False)
-    assert "annotations" not in refused  # nobody was asked yet whether bob may
+    assert "annotations" not in refused  # no authorizer was asked yet whether bob may
     assert (legacy["user"]["username"], legacy["impersonatedUser"]["username"]) == ("other", "bob")
     assert "authenticationMetadata" not in legacy
     assert legacy["annotations"]["authorization.k8s.io/decision"] == "forbid"

@@ -228,7 +228,7 @@ async def test_large_bodies_wait_for_each_other_and_no_small_one_for_them(
             large.append(asyncio.ensure_future(api.begin("POST", MAPS, config_map(f"large-{i}", LONG))))
             await asyncio.sleep(0)
         await gate.reached.wait()
-        assert not gc.isenabled(), "nobody looks for garbage among millions of objects"
+        assert not gc.isenabled(), "Python does not look for garbage among millions of objects"
         await api.post(MAPS, config_map("small", "x"))
         assert [item["metadata"]["name"] for item in (await api.get(MAPS))["items"]] == ["small"]
         refused = await api.ask("POST", MAPS, config_map("too-many", LONG))

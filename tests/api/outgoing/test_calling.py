@@ -216,7 +216,7 @@ async def test_what_is_no_pod_is_called_from_this_machine(objects: Objects, trus
 
 
 async def test_a_pod_that_is_simulated_is_not_called(objects: Objects, trusted: Trusted) -> None:
-    """Its address may be somebody else's on the network of this machine."""
+    """Its address may be another host's on the network of this machine."""
     pods = Pods()
     outgoing = Outgoing(objects, lambda: pods)  # type: ignore[arg-type,return-value]
     client = Client(service=HOOK, authority=trusted.pem)

@@ -1,4 +1,4 @@
-"""Rules that take long: others are answered meanwhile, and nobody else writes the object."""
+"""Rules that take long: others are answered meanwhile, and no other request writes the object."""
 
 from __future__ import annotations
 

@@ -382,7 +382,7 @@ async def test_a_part_of_this_process_may_not_do_what_its_role_does_not_say() ->
         event = {"metadata": {"name": "e"}, "involvedObject": {"namespace": "default"}}
         await api.api.cluster("nodes").create(EVENTS, event, namespace="default")
         await events.delete(EVENTS, "e", namespace="default")
-        # Taking the binding away takes the rights away, as for everybody else.
+        # Taking the binding away takes the rights away, as for every other user.
         await api.delete(f"{RBAC}/clusterrolebindings/seamark:nodes", token=ADMIN)
         with pytest.raises(Forbidden):
             await api.api.cluster("nodes").create(NODES, {"metadata": {"name": "n"}})

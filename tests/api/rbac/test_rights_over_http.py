@@ -159,7 +159,7 @@ steps = st.one_of(
 )
 
 
-# What there is at the beginning: without a role for nearly everybody, nearly everything would be refused.
+# What there is at the beginning: without roles for most users, nearly everything would be refused.
 beginnings = st.tuples(
     *(objects_of_rbac(kind, name) for kind in ("ClusterRole", "ClusterRoleBinding") for name in ("r", "s", "t")),
     *(objects_of_rbac(kind, name, "n") for kind in ("Role", "RoleBinding") for name in ("r", "s")),

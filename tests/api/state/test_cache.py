@@ -25,7 +25,7 @@ def value(number, **labels):
 
 
 class Quiet:
-    """A store that nobody asks."""
+    """A store that is never asked."""
 
     shared = False
 

@@ -224,7 +224,7 @@ async def test_readyz_names_the_store_and_livez_stays(away: Away, caplog: pytest
     assert await ready(api, 500) == "[+]ping ok\n[-]store failed: no connection\nreadyz check failed\n"
     assert (await api.ask("GET", "/livez?verbose")).body == b"[+]ping ok\nlivez check passed\n"
     store.calls_fail = False
-    assert await ready(api, 200) == "ok"  # though nobody called the store meanwhile
+    assert await ready(api, 200) == "ok"  # though no request called the store meanwhile
     store.cut_watches()
     assert "[-]store failed: the watch was cut\n" in await ready(api, 500)
     store.come_back()

@@ -61,7 +61,7 @@ async def test_logs_that_are_refused(api, pods):
             ("two/log", (400, "a container name must be specified for pod two, choose one of: [a b]")),
             ("none/log", (404, 'pods "none" not found')),
             ("web/log?previous=true", (400, 'previous terminated container "main" in pod "web" not found')),
-            # Options are judged before anybody looks for the Pod.
+            # Options are judged before the Pod is looked for.
             (
                 "none/log?tailLines=-1",
                 (

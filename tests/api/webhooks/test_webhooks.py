@@ -122,7 +122,7 @@ async def test_a_failure_obeys_the_failure_policy(url: str, hooks: Hooks, answer
 
 
 async def test_the_metrics_of_a_webhook_go_with_it(hooks: Hooks) -> None:
-    """Names come and go; those of webhooks that nobody asks again must not stay for good."""
+    """Names come and go; those of webhooks that are not asked again must not stay for good."""
     hooks.answers["x"] = hooks.answers["y"] = {"allowed": False}
     async with served() as api:
         path, config = configuration(hooks.hook("x"), hooks.hook("y"))

@@ -131,7 +131,7 @@ async def test_leftovers_are_cleared_at_the_start_but_not_a_leaders_lock(cluster
         assert [each["metadata"]["name"] for each in cluster.objects(ENDPOINTS)] == ["lock"]
         await put(cluster, hand_made("later"))
         await controllers.settle()
-        assert len(cluster.objects(ENDPOINTS)) == 2  # while running, somebody may be about to make the Service
+        assert len(cluster.objects(ENDPOINTS)) == 2  # while running, the Service may be about to be made
 
 
 async def test_a_service_that_goes_takes_its_endpoints_along(cluster):
@@ -377,7 +377,7 @@ async def test_metadata_that_others_write_on_slices_is_no_reason_to_look(cluster
         edits = len(slices(cluster))
         await controllers.settle(quiet=30)
         assert len(cluster.written()) == before + edits
-        # At the next look, slices without their owner are nobody's, and the mirror is written anew.
+        # At the next look, slices without their owner belong to no mirror, and it is written anew.
         await flip(cluster, "p1", False)
         await cluster.patch(ENDPOINTS, "ext", {"metadata": {"labels": {"a": "b"}}}, namespace=NS)
         await controllers.settle()

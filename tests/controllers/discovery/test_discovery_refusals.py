@@ -1,4 +1,4 @@
-"""What the API server refuses of what the controllers would write: all stays as it was, and somebody says why."""
+"""What the API server refuses of what the controllers would write: all stays as it was, and it is told why."""
 
 import contextlib
 

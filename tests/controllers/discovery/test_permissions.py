@@ -27,7 +27,7 @@ from virtual_time import VirtualClock
 
 DEPLOY = Path(__file__).parents[3] / "deploy" / "controllers"
 
-# Nobody calls these: an admission plugin asks for them when a slice with a blocking owner is written.
+# No controller calls these: an admission plugin asks for them when a slice with a blocking owner is written.
 ADMISSION = {("update", "", "services/finalizers"), ("update", "", "endpoints/finalizers")}
 
 

@@ -1,6 +1,6 @@
 """A Deployment, its ReplicaSets and their Pods as plain data: the controllers' pure parts take turns on them.
 
-Each ``step`` is one controller acting once on what is there; whoever drives the model chooses the order, so that every
+Each ``step`` is one controller acting once on what is there; the test chooses the order, so that every
 controller may be as far behind the others as it likes.
 """
 
@@ -100,7 +100,7 @@ class Model:
         return bool(change.create or change.delete) or status != rs.status
 
     def settle(self):
-        """Everything works and everybody acts, until nobody has anything left to do."""
+        """Everything works and every controller acts, until none has anything left to do."""
         for _ in range(500):
             moved = self.step_deployment()
             for name in list(self.sets):

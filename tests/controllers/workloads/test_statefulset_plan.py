@@ -57,7 +57,7 @@ PARALLEL = {"podManagementPolicy": "Parallel"}
         ({"replicas": 1}, [member(0), member(1), member(2, ready=False)], [], ["web-2"]),
         ({"replicas": 1}, [member(0, ready=False), member(1), member(2)], [], []),
         ({"replicas": 0}, [member(0, ready=False)], [], ["web-0"]),
-        # In parallel nobody waits for anybody.
+        # In parallel no Pod waits for another.
         (PARALLEL, [], [0, 1, 2], []),
         (PARALLEL, [member(1, ready=False)], [0, 2], []),
         (PARALLEL | {"replicas": 1}, [member(0, ready=False), member(1), member(2)], [], ["web-2", "web-1"]),
@@ -94,7 +94,7 @@ def trio(*revisions, **what):
         (rolling(unavailable="10%"), trio("web-a", "web-a", "web-a"), ["web-2"]),  # at least one
         (rolling(), [*trio("web-a", "web-a"), member(2, "web-b", ready=False)], []),
         ({"updateStrategy": {"type": "OnDelete"}}, trio("web-a", "web-a", "web-a"), []),
-        # What does not work is in nobody's way when Pods need no order.
+        # What does not work is in no other Pod's way when they need no order.
         (PARALLEL | rolling(), [member(0, ready=False), member(1), member(2)], ["web-0"]),
         (PARALLEL | rolling(), [member(0), member(1), member(2)], ["web-2"]),
         (PARALLEL | rolling(), [member(0), member(1), member(2, "web-b", ready=False)], []),

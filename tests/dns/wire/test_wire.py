@@ -196,7 +196,7 @@ def test_records_in_a_query_are_to_be_whole(counts: tuple[int, int, int], more: 
     [
         ("0003 0000", dns.rcode.NOERROR),  # the name of the server
         ("000a 0008 0102030405060708", dns.rcode.NOERROR),
-        ("000a 0001 01", dns.rcode.NOERROR),  # half a cookie is nobody's concern
+        ("000a 0001 01", dns.rcode.NOERROR),  # half a cookie is ignored
         ("000c 0004 00000000", dns.rcode.NOERROR),  # padding
         ("0008 0007 00011800c00002", dns.rcode.NOERROR),  # the client's network
         ("0008 0004 00000000", dns.rcode.NOERROR),

@@ -22,7 +22,7 @@ def workers(server: Seamark) -> tuple[int, ...]:
 
 
 def gone(pid: int) -> bool:
-    """Whether a process has ended; one that nobody has waited for yet has ended, too."""
+    """Whether a process has ended; one whose parent has not waited for it yet has ended, too."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
     except OSError:

@@ -29,7 +29,7 @@ def pid_of(seamark: Command) -> int:
 
 
 def alive(pid: int) -> bool:
-    """Whether it runs; an ended process that nobody has asked about yet does not."""
+    """Whether it runs; an ended process whose parent has not waited for it does not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
@@ -72,7 +72,7 @@ def test_state_outlives_the_process_even_a_killed_one(seamark: Command) -> None:
         os.kill(pid_of(seamark), signal.SIGKILL)
         while seamark.run("status").returncode == 0:
             time.sleep(0.05)
-        # What the dead one left behind names a process that is not there: nobody is hit by `down`.
+        # What the dead one left behind names a process that is not there: `down` ends no other.
         assert seamark("down") == f"not running in {seamark.data}\n"
     with seamark.up("--nodes", "0"):
         assert seamark("get", "svc", "web", "-o", "json") == before

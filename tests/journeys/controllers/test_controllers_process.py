@@ -96,7 +96,7 @@ def test_when_the_leader_is_killed_another_goes_on_and_rewrites_nothing(api: tup
 
     first.kill()
     write("PATCH", LEASE, {"spec": {"leaseDurationSeconds": 1}}, "application/merge-patch+json")
-    write.run_pod("web-1", "10.0.0.9", service="web")  # while nobody leads
+    write.run_pod("web-1", "10.0.0.9", service="web")  # while there is no leader
     until(lambda: second.leading)
     until(lambda: addresses(write, "web") == ["10.0.0.1", "10.0.0.9"])
     until(lambda: in_endpoints(write, "web") == ["10.0.0.1", "10.0.0.9"])

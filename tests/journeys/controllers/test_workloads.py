@@ -178,7 +178,7 @@ def test_a_daemon_set_on_every_node(kubectl: Kubectl) -> None:
     for name in ("node-a", "node-b"):
         node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}}
         kubectl("apply", "-f", "-", stdin=json.dumps(node))
-    # Nobody reports for these nodes, so nobody else takes the taint of new ones away.
+    # No kubelet reports for these nodes, so none takes the taint of new ones away.
     kubectl("taint", "nodes", "--all", "node.kubernetes.io/not-ready-")
     kubectl("apply", "-f", "-", stdin=DAEMON_SET)
     kubectl.wait("ds/agent", "--for=jsonpath={.status.numberAvailable}=2")

@@ -99,7 +99,7 @@ def _resolved(resolver: dns.resolver.Resolver, name: str) -> list[str]:
     try:
         return sorted(item.to_text() for item in resolver.resolve(name, "A", search=True))
     except (dns.resolver.NXDOMAIN, dns.resolver.NoNameservers):
-        # After the search path the bare name is asked for, which this server refuses: it has nobody to ask.
+        # After the search path the bare name is asked for, which this server refuses: it has no resolver to ask.
         return []
 
 
@@ -156,7 +156,7 @@ def test_glibc_resolves_through_resolv_conf(start: Start, tmp_path: Path) -> Non
 
 
 def test_a_readiness_change_is_never_answered_wrongly_afterwards(server: Seamark, api: Api) -> None:
-    """From the first right answer on there is no wrong one, whoever asks at the same time."""
+    """From the first right answer on there is no wrong one, however many ask at the same time."""
     address = dns_address(server.lines)
     api("POST", "/api/v1/namespaces/default/services", HEADLESS)
     api.run_pod("web-0", "10.20.0.1", service="web")

@@ -59,7 +59,7 @@ async def test_a_namespace_that_is_not_there_is_told(machine):
 
 
 async def test_a_socket_belongs_to_its_namespace(machine):
-    """The same address and port is free in each namespace, whoever binds it; so is a port of privileged programs."""
+    """The same address and port is free in each namespace, for any process; so is a port of privileged programs."""
     for name in ("one", "two"):
         os.close(await machine.namespace(name))
         (links := await machine.links(name)).up("lo")

@@ -55,7 +55,7 @@ async def test_a_started_node_is_ready_again_and_its_pods_with_it(world):
     after = await world.pod("pod-2")
     assert (ready(after), after["status"]["podIPs"]) == ("True", before["status"]["podIPs"])
     await world.pass_(600)
-    assert len(await world.all(PODS)) == 3, "nobody is driven away by a taint that is gone"
+    assert len(await world.all(PODS)) == 3, "no Pod is driven away by a taint that is gone"
 
 
 async def test_nothing_happens_on_a_stopped_node(world):
@@ -68,7 +68,7 @@ async def test_nothing_happens_on_a_stopped_node(world):
     await world.pass_(60)
     assert (await world.leases())["node-2"]["spec"]["renewTime"] == renewed
     assert shown(await world.pod("late")) == "Pending None"
-    assert "deletionTimestamp" in (await world.pod("pod-2"))["metadata"], "nobody is there to stop it"
+    assert "deletionTimestamp" in (await world.pod("pod-2"))["metadata"], "no kubelet is there to stop it"
     await world.make("elsewhere")
     assert (await world.pod("elsewhere"))["spec"]["nodeName"] != "node-2"
     await control.start(world.cluster, "node-2")

@@ -131,7 +131,7 @@ def test_what_is_missing_from_a_node_that_is_there():
         Node,
     )
     changes, status = node_objects.registration(settings, bare, Sites(settings, []))
-    assert "topology.kubernetes.io/zone" not in changes["metadata"]["labels"], "what somebody set stays"
+    assert "topology.kubernetes.io/zone" not in changes["metadata"]["labels"], "what a user set stays"
     assert changes["metadata"]["labels"]["kubernetes.io/hostname"] == "mine"
     assert changes["spec"]["podCIDRs"] == ["10.244.0.0/22", "fd00:10:244::/64"]
     assert set(status) == {"addresses", "capacity", "allocatable", "nodeInfo"}

@@ -68,7 +68,7 @@ def test_addresses_that_are_not_of_here_or_anothers_are_not_kept(strange):
 
 
 class Life(RuleBasedStateMachine):
-    """Whatever is taken, kept and given back, nobody shares anything."""
+    """Whatever is taken, kept and given back, no two Pods share an address."""
 
     def __init__(self):
         super().__init__()

@@ -1,4 +1,4 @@
-"""Runs a coroutine in a network namespace of its own, so that tests change the kernel's rules and hurt nobody."""
+"""Runs a coroutine in a network namespace of its own, so that tests change no rules of the machine itself."""
 
 import asyncio
 import ctypes

@@ -26,7 +26,7 @@ async def forwarding(picker, *, most=100, clock=None):
 
 
 def unused():
-    """An address at which connections are refused: bound, but nobody listens."""
+    """An address at which connections are refused: bound, but not listening."""
     sock = socket.socket()
     sock.bind(("127.0.0.1", 0))
     return sock

@@ -90,7 +90,7 @@ async def test_places_with_a_common_beginning_are_apart(store: EtcdStore, etcd: 
 async def test_the_revision_is_the_stores_own_whoever_else_writes(
     store: EtcdStore, etcd: EtcdCluster, prefix: str
 ) -> None:
-    """Else whoever waits for the watch to reach it would wait for ever."""
+    """Else a reader that waits for the watch to reach it would wait for ever."""
     own = await store.commit([Write("/a", b"1")])
     watch = store.watch("/", own - 1)
     neighbour = EtcdStore(etcd.addresses, prefix=prefix + "-neighbour")

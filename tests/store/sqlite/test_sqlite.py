@@ -295,7 +295,7 @@ async def test_a_disk_that_does_not_answer_fails_commits_but_loses_none(
         await second
     assert not isinstance(refused.value, Uncertain)
     answered.set()
-    # It was done after all, and everyone who follows the log is told.
+    # It was done after all, and all that follow the log are told.
     assert [change.value for change in (await anext(watch)).changes] == [b"first"]
     monkeypatch.undo()
     assert await store.commit([Write("/a", b"third")]) == kept + 2

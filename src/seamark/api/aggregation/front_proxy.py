@@ -1,7 +1,7 @@
 """The front proxy's certificate: aggregated servers believe the user's name in a request that comes with it.
 
 It has an authority of its own.  Were it the one that signs the certificates of users, a user who gets a certificate
-of a chosen name signed could pretend to be anybody.
+of a chosen name signed could pretend to be any user.
 
     DIR/front-proxy-ca.crt  front-proxy-ca.key          valid for ten years
     DIR/front-proxy-client.crt  front-proxy-client.key  valid for a year, renewed when most of that has passed

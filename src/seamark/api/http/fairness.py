@@ -112,7 +112,7 @@ class _Ring(Generic[T]):
 class FairQueue(Generic[T]):
     """Performs requests in a fair order; ``seats`` is how many may be under way."""
 
-    _exempts = True  # whether those that are exempt need no seat
+    _exempts = True  # whether exempt requests need no seat
 
     def __init__(self, seats: int, *, now: Callable[[], float] = time.perf_counter) -> None:
         self._seats = seats
@@ -194,7 +194,7 @@ class FairQueue(Generic[T]):
         self._left = TURN
         if not self.waiting:
             return
-        taken = self.taken  # those performed here enter only when their tasks run
+        taken = self.taken  # counted here: requests performed below take their seats only when their tasks run
         more = True
         while more and self._left > 0:
             more = False
@@ -225,7 +225,7 @@ class CalmQueue(FairQueue[T]):
     """For requests that make millions of objects.
 
     Python looks for no garbage while one of them is worked on: among so many objects that takes half a second, and all
-    wait for it.  What such a request made goes without it, when the last is answered.
+    other requests wait for it.  What these requests made is freed without such a look, once they are answered.
 
     No user is exempt from waiting for a seat, because each request may take half a gigabyte.
     """

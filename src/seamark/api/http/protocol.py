@@ -1,7 +1,7 @@
 """HTTP/1.1 on a transport: bytes become a :class:`Request`, an answer becomes bytes.  Nothing here knows Kubernetes.
 
 A protocol of our own on httptools rather than a web framework: an API server needs the client's certificate, back
-pressure on streams, one write for many events, and a small cost per request (docs/architecture.md has the figures).
+pressure on streams, one write for many events, and a small cost per request (docs/benchmarks.md has the figures).
 One connection handles one request at a time; pipelined ones wait their turn.
 
 :mod:`incoming` reads the requests; the connection answers them, and minds the transport on both sides.

@@ -134,7 +134,7 @@ class Connecting:
         pod = self._pod(target)
         container = choosing.container_of(pod, first(query, "container"))
         if not pod["spec"].get("nodeName"):
-            return Response(204, b"", "")  # there is nobody to ask yet, which is no mistake of the client
+            return Response(204, b"", "")  # there is no node to ask yet, which is no mistake of the client
         run = choosing.log_run(pod, container, previous=flag(query, "previous"))
         options = msgspec.structs.replace(options, run=run)
         pieces = self._pods(target, pod).logs(pod["metadata"]["uid"], container, options)

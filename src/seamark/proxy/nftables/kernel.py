@@ -35,7 +35,7 @@ class Kernel:
             self._netlink.transaction(messages)
 
     def generation(self) -> int:
-        """A number that changes with every change that anybody makes to nftables."""
+        """A number that changes with every change to nftables, by any program."""
         answers = self._netlink.request(NFTABLES, Message(r.GET_GENERATION, 0))
         return int.from_bytes(attributes(answers[0])[1])
 

@@ -43,7 +43,7 @@ def openings(
 ) -> Iterator[tuple[Place, Opening]]:
     """Where a Service is served.  Node ports are at these addresses of the node.
 
-    A frontend that refuses everybody has no place: without a socket, the kernel itself refuses, which is faster and
+    A frontend that refuses all has no place: without a socket, the kernel itself refuses, which is faster and
     looks right to every client.
     """
     for route in service.routes:

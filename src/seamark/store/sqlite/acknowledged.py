@@ -62,7 +62,7 @@ class Record:
         self._file = descriptor
 
     def acknowledge(self, revision: int) -> None:
-        """Call it when the commit of this revision is durable, before anybody is told of it."""
+        """Call it when the commit of this revision is durable, before any caller or watcher is told of it."""
         with contextlib.suppress(OSError):  # an older number does no harm
             os.pwrite(self._file, TWO_WORDS.pack(revision, revision), 0)
 

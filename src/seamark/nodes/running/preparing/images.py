@@ -97,7 +97,7 @@ def rule_of(image: str, rules: Iterable[Rule]) -> Rule:
     for rule in rules:
         if any(fnmatchcase(name, rule.pattern) for name in names(image)):
             return rule
-    # Kubernetes' image that only waits is in the examples and tests of everybody, and what it does is known.
+    # Kubernetes' image that only waits is in many examples and tests, and what it does is known.
     if PAUSE in names(image) and (waiting := shutil.which("sleep")):
         return Rule(PAUSE, waiting, ("infinity",))
     raise NoImage(
