@@ -14,12 +14,12 @@ from seamark_process import Seamark, Start
 import etcd_server
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def own_temporary_files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """What clients in this process leave goes where pytest cleans up.
 
     The ``kubernetes`` clients write keys to files and remove them when Python ends, but a worker of pytest-xdist ends
-    without that.
+    without that.  Other tests keep the directory that all users can reach.
     """
     before, tempfile.tempdir = tempfile.tempdir, str(tmp_path_factory.mktemp("temporary"))
     yield

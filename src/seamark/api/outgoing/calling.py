@@ -237,8 +237,9 @@ class Outgoing:
         return taken
 
 
-async def whole(response: aiohttp.ClientResponse, longest: int = LONGEST_ANSWER) -> bytes:
+async def whole(response: aiohttp.ClientResponse, longest: int | None = None) -> bytes:
     """The whole body; raises :class:`CallFailed` if it has no end, or is longer than that."""
+    longest = LONGEST_ANSWER if longest is None else longest
     parts: list[bytes] = []
     size = 0
     async for chunk in response.content.iter_any():
