@@ -37,6 +37,7 @@ from bench.rig.load import (
 
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 WATCHED = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
+WRITERS = 8  # of the objects that are watched, in turns
 SETTLE_SECONDS = 0.5  # until a server has nothing left to do for clients that have come or gone
 
 Operation = Callable[[Server, int], Awaitable[Result]]  # on a server, in the round of this number
@@ -81,7 +82,8 @@ class Audience:
             )
             self._watchers.append(watcher)
         await self._all.wait()
-        self._writer = await connect(server)
+        # Several, so that each process has some: where the change is made is a tenth of what an event costs.
+        self._writers = [await connect(server) for _ in range(WRITERS)]
 
     def _seen(self) -> None:
         self._missing -= 1
@@ -99,7 +101,8 @@ class Audience:
             for watcher in self._watchers:
                 watcher.mark = f'"n":"change {self._changes}"'.encode()
             change = request(self._server, "PATCH", f"{WATCHED}/w", body, "application/merge-patch+json")
-            await asyncio.gather(self._writer.ask(change), self._all.wait())
+            writer = self._writers[self._changes % WRITERS]
+            await asyncio.gather(writer.ask(change), self._all.wait())
         return measured(self._server, before, count * len(self._watchers), time.perf_counter() - began)
 
 
