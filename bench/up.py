@@ -3,11 +3,12 @@
 For comparison the same run measures as many durable writes (three per Pod) to etcd alone, and to HTTP, TLS and the
 SQLite store without anything of Kubernetes in between.
 
-With ``--workers 1 2`` it is measured with one process and with two, in turns, ``--rounds`` times.  Beside the rate are
-the µs of CPU that each process took per Pod: where every process has a core for itself, the busiest decides the rate.
-The first Pods of a server are slower than later ones, which are measured after as many were deleted again.
+With ``--workers 1 2`` it is measured with one process and with two, in turns, ``--rounds`` times; ``--before`` names
+the program of an earlier version, which then has its turn in each round, with one process.  Beside the rate are the
+µs of CPU that each process took per Pod: where every process has a core for itself, the busiest decides the rate.  The
+first Pods of a server are slower than later ones, which are measured after as many were deleted again.
 
-Run: ``python -m bench.up [--pods 1000] [--workers 1 2] [--rounds 3]``
+Run: ``python -m bench.up [--pods 1000] [--workers 1 2] [--rounds 3] [--before /old/bin/seamark]``
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import shlex
 import statistics
 import sys
 import tempfile
@@ -167,10 +169,14 @@ class Spent(msgspec.Struct):
         """µs per Pod."""
         return max(self.cpu) / self.pods * 1e6
 
+    @property
+    def rate(self) -> float:
+        """Pods per second, on the clock."""
+        return self.pods / self.seconds
+
     def __str__(self) -> str:
         each = " + ".join(f"{seconds / self.pods * 1e6:.0f}" for seconds in self.cpu)
-        rate = f"{self.pods / self.seconds:5.0f}/s"
-        return f"{rate}   CPU µs per Pod {each}, busiest {self.busiest:.0f}: {1e6 / self.busiest:.0f}/s"
+        return f"{self.rate:5.0f}/s   CPU µs per Pod {each}, busiest {self.busiest:.0f}: {1e6 / self.busiest:.0f}/s"
 
 
 class Beside(msgspec.Struct):
@@ -263,24 +269,45 @@ async def first_and_later(server: Server, count: int) -> tuple[Spent, Spent]:
         return await deployed(session, server, count, "first"), await deployed(session, server, count, "later")
 
 
-def by_workers(folder: Path, env: dict[str, str], options: argparse.Namespace) -> None:
-    """The same Deployment with each number of processes, in turns."""
-    found: dict[tuple[int, str], list[Spent]] = {}
+class Contestant(msgspec.Struct):
+    """A program whose Deployments are measured, and what was measured: the first Pods and later ones."""
+
+    name: str
+    program: list[str]
+    options: list[str]
+    first: list[Spent] = []
+    later: list[Spent] = []
+
+    def run(self, folder: Path, env: dict[str, str], pods: int) -> None:
+        with seamark_server(folder, "up", "--dns-port", "0", *self.options, env=env, program=self.program) as server:
+            first, later = uvloop.run(first_and_later(server, pods))
+        for which, spent in (("first", first), ("later", later)):
+            print(f"  {self.name}, {which:<6} {pods} Pods in the slices  {spent}", flush=True)
+        self.first.append(first)
+        self.later.append(later)
+
+
+def contestants(options: argparse.Namespace) -> list[Contestant]:
+    ours = [sys.executable, "-m", "seamark"]
+    now = [Contestant(f"{n} processes", ours, ["--workers", str(n)]) for n in options.workers]
+    return [Contestant("before", shlex.split(options.before), []), *now] if options.before else now
+
+
+def in_turns(folder: Path, env: dict[str, str], options: argparse.Namespace) -> None:
+    """The same Deployment by each program, in turns."""
+    all_of_them = contestants(options)
     for number in range(options.rounds):
-        for workers in options.workers:
-            data = folder / f"round{number}-{workers}"
-            more = ["--workers", str(workers)]
-            with seamark_server(data, "up", "--dns-port", "0", *more, env=env) as server:
-                for which, spent in zip(
-                    ("first", "later"), uvloop.run(first_and_later(server, options.pods)), strict=True
-                ):
-                    print(f"  {workers} processes, {which:<6} {options.pods} Pods in the slices  {spent}", flush=True)
-                    found.setdefault((workers, which), []).append(spent)
-    one = options.workers[0]
-    busiest = {key: statistics.median(each.busiest for each in spent) for key, spent in found.items()}
-    for (workers, which), median in busiest.items():
-        gain = busiest[one, which] / median
-        print(f"  {workers} processes, {which}: median of the busiest {median:.0f} µs, {gain:.2f} × the rate of {one}")
+        for each in all_of_them:
+            each.run(folder / f"round{number}-{each.name}", env, options.pods)
+    for which in ("first", "later"):
+        baseline = statistics.median(spent.rate for spent in getattr(all_of_them[0], which))
+        for each in all_of_them:
+            found: list[Spent] = getattr(each, which)
+            rate, best = statistics.median(spent.rate for spent in found), max(spent.rate for spent in found)
+            busiest = statistics.median(spent.busiest for spent in found)
+            beside = f"{rate / baseline:.2f} × {all_of_them[0].name}"
+            clock = f"median {rate:.0f}/s on the clock ({beside}), best {best:.0f}/s"
+            print(f"  {each.name}, {which}: {clock}; the busiest process {busiest:.0f} µs per Pod")
 
 
 async def measure(server: Server, count: int, others: Beside) -> None:
@@ -341,13 +368,14 @@ def main() -> None:
     parser.add_argument("--pods", type=int, default=1000)
     parser.add_argument("--workers", type=int, nargs="+", default=[], help="numbers of processes to compare")
     parser.add_argument("--rounds", type=int, default=3, help="how often, with --workers")
+    parser.add_argument("--before", metavar="COMMAND", help="an earlier version's program, beside --workers")
     parser.add_argument("--batch", type=float, default=0.0, help="the discovery controllers' batch period in seconds")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         env = environment(f"{folder}/compiled")
         if options.workers:
-            by_workers(folder, env, options)
+            in_turns(folder, env, options)
             return
         others = beside(folder, options.pods, env)
         settings = folder / "settings.toml"
