@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -118,6 +120,8 @@ server.wait_for_termination()
 
     def serving(name, **more):
         made = probed(name, script, readinessProbe={"grpc": {"port": 5000, **more}, **PATIENT})
+        # The packages fit this Python, which python3 need not be.
+        made["spec"]["containers"][0]["command"][:2] = [os.path.realpath(sys.executable)]
         # Mounted, because a Pod has a /tmp of its own, and the packages may be below the machine's.
         made["spec"]["volumes"] = [{"name": "packages", "hostPath": {"path": str(Path(grpc.__file__).parents[1])}}]
         made["spec"]["containers"][0]["volumeMounts"] = [{"name": "packages", "mountPath": "/packages"}]
