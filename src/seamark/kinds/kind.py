@@ -274,6 +274,12 @@ class Kind:
         meta = obj["metadata"]
         return [meta.get("name", ""), meta.get("creationTimestamp")]
 
+    ranks_rows: ClassVar[bool] = False  # whether the rows of a Table are in the order of ``row_rank``, not of the names
+
+    def row_rank(self, obj: Object) -> Any:
+        """What the row's place among others depends on."""
+        raise NotImplementedError
+
     def row_conditions(self, obj: Object) -> Sequence[Object]:
         """The ``conditions`` of the row, by which clients may hide it."""
         return ()

@@ -15,6 +15,7 @@ from seamark.controllers.autoscaling.autoscaler import MetricValue
 from seamark.controllers.autoscaling.proposals import MetricError, Proposal, Workload
 from seamark.controllers.autoscaling.sizing import Goal, Reading, SizingError, thousandths
 from seamark.errors import Object
+from seamark.kinds.language import go_names
 from seamark.kinds.resource import NAMESPACES, Resource
 from seamark.kinds.table import Kinds
 from seamark.kinds.values import times
@@ -88,7 +89,7 @@ async def _of_object(cluster: Cluster, kinds: Kinds, source: Object, workload: W
 
 async def _external(cluster: Cluster, source: Object, workload: Workload) -> Proposal:
     name, selector = source["metric"]["name"], source["metric"].get("selector")
-    shown = _in_go(selector)
+    shown = go_names.label_selector(selector)
     chosen = readable(selector) if selector else None
     try:
         values = await _values(cluster, EXTERNAL, name, workload.namespace, str(chosen or ""), {"metric": {}})
@@ -133,19 +134,3 @@ async def _values(
             raise SizingError(f"no metrics returned from {word} metrics API")
         return found
     raise SizingError(f"{trouble}: no {word} metrics API ({group}) registered")
-
-
-def _in_go(selector: Object | None) -> str:
-    """A selector as Go prints it."""
-    if not selector:
-        return "nil"
-    labels = "".join(f"{key}: {value}," for key, value in sorted((selector.get("matchLabels") or {}).items()))
-    needs = "".join(
-        f"LabelSelectorRequirement{{Key:{each['key']},Operator:{each['operator']},"
-        f"Values:[{' '.join(each.get('values') or ())}],}},"
-        for each in selector.get("matchExpressions") or ()
-    )
-    return (
-        f"&LabelSelector{{MatchLabels:map[string]string{{{labels}}},"
-        f"MatchExpressions:[]LabelSelectorRequirement{{{needs}}},}}"
-    )
