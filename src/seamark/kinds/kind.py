@@ -78,6 +78,8 @@ class Kind:
     stored_as: Resource | None = None
     # All apiVersions in which objects of this kind are written, if there is more than one.
     sibling_versions: tuple[str, ...] = ()
+    # Older apiVersions in which a document may be sent; their fields are the same.
+    older_versions: tuple[str, ...] = ()
     # Asks a webhook for the objects in another version; None for a kind that needs none for that.
     conversion: Conversion | None = None
 
