@@ -33,7 +33,7 @@ _AGGREGATED_PARAMETERS = {"g": "apidiscovery.k8s.io", "v": "v2", "as": "APIGroup
 
 # What is served beside objects and their discovery.
 _KEPT = ("Cache-Control", "public")  # said of the aggregated form only, as in Kubernetes
-_OTHER_PATHS = ("/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3", "/readyz", "/version")
+_OTHER_PATHS = ("/healthz", "/livez", "/metrics", "/metrics/slis", "/openapi/v2", "/openapi/v3", "/readyz", "/version")
 
 # Documents that are kept: clients ask for a few, by a few Accept headers.
 MOST_KEPT = 1000
