@@ -246,6 +246,14 @@ async def test_evictions(api):
     }
 
 
+@pytest.mark.parametrize(("version", "status"), [("policy/v1", 201), ("policy/v1beta1", 201), ("policy/v2", 400)])
+async def test_an_eviction_may_be_of_the_older_version(api, version, status):
+    await api.post(PODS, pod())
+    eviction = {"apiVersion": version, "kind": "Eviction", "metadata": {"name": "p"}}
+    answer = await api.ask("POST", f"{PODS}/p/eviction", eviction)
+    assert (answer.status, answer.json["status"]) == (status, "Success" if status == 201 else "Failure")
+
+
 async def test_evictions_of_another_pod_or_version(api):
     made = await api.post(PODS, pod())
     eviction = {"metadata": {"name": "p"}}

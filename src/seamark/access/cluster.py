@@ -108,13 +108,23 @@ class Cluster(Protocol):
 
     @overload
     async def list(
-        self, resource: Resource, *, namespace: str = "", labels: str = "", fields: str = ""
+        self, resource: Resource, *, namespace: str = "", labels: str = "", fields: str = "", metric_labels: str = ""
     ) -> Listing[Object]: ...
     @overload
     async def list(
-        self, resource: Resource, *, namespace: str = "", labels: str = "", fields: str = "", as_: type[T]
+        self,
+        resource: Resource,
+        *,
+        namespace: str = "",
+        labels: str = "",
+        fields: str = "",
+        metric_labels: str = "",
+        as_: type[T],
     ) -> Listing[T]:
-        """The complete list; an implementation over the network fetches the pages by itself."""
+        """The complete list; an implementation over the network fetches the pages by itself.
+
+        ``metric_labels`` selects among the values of a metric, which only aggregated servers of metrics have.
+        """
         ...
 
     @overload

@@ -96,9 +96,16 @@ class HttpCluster:
             return decoders.one.decode(body)
 
     async def list(
-        self, resource: Resource, *, namespace: str = "", labels: str = "", fields: str = "", as_: type[Any] = dict
+        self,
+        resource: Resource,
+        *,
+        namespace: str = "",
+        labels: str = "",
+        fields: str = "",
+        metric_labels: str = "",
+        as_: type[Any] = dict,
     ) -> Listing[Any]:
-        selection = _selection(labels, fields)
+        selection = _selection(labels, fields, metric_labels)
         path = resource.path(namespace=namespace)
         page, unreadable = await self._page(path, (*selection, ("limit", str(PAGE))), as_)
         items, version = page.items or [], page.metadata.resource_version
@@ -312,8 +319,9 @@ class RemoteCluster(HttpCluster):
         return self._transport
 
 
-def _selection(labels: str, fields: str) -> tuple[tuple[str, str], ...]:
-    return tuple((key, value) for key, value in (("labelSelector", labels), ("fieldSelector", fields)) if value)
+def _selection(labels: str, fields: str, metric_labels: str = "") -> tuple[tuple[str, str], ...]:
+    given = {"labelSelector": labels, "fieldSelector": fields, "metricLabelSelector": metric_labels}
+    return tuple((key, value) for key, value in given.items() if value)
 
 
 def _metadata_of(obj: Any, name: str) -> str:

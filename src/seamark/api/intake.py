@@ -86,6 +86,8 @@ def conformed(document: Document, kind: Kind, field_validation: str) -> tuple[Ob
     if not kind.built_in and document.body and not (value or {}).get("kind"):
         raise _without_kind(document.body, resource)
     handled = cannot_handle(api_version, word, resource)
+    if word == resource.kind and api_version in kind.older_versions:
+        api_version = resource.api_version
     if (api_version, word) != (resource.api_version, resource.kind):
         raise _other_kind(api_version, word, kind, handled) if kind.built_in else _other_data(value, kind)
     try:

@@ -12,7 +12,15 @@ from typing import Any
 import msgspec
 
 from seamark import errors
-from seamark.access.cluster import Change, Cluster, Listing, PatchType, Propagation, Receipt, Unreadable
+from seamark.access.cluster import (
+    Change,
+    Cluster,
+    Listing,
+    PatchType,
+    Propagation,
+    Receipt,
+    Unreadable,
+)
 from seamark.api import intake
 from seamark.api.authorization import User
 from seamark.api.call import Caller, DeleteOptions, ListOptions, Target, WriteOptions, check_verb, target
@@ -83,10 +91,19 @@ class LocalCluster:
             raise unavailable(error) from error
 
     async def list(
-        self, resource: Resource, *, namespace: str = "", labels: str = "", fields: str = "", as_: Any = dict
+        self,
+        resource: Resource,
+        *,
+        namespace: str = "",
+        labels: str = "",
+        fields: str = "",
+        metric_labels: str = "",
+        as_: Any = dict,
     ) -> Listing[Any]:
         if (other := self._elsewhere(resource)) is not None:
-            return await other.list(resource, namespace=namespace, labels=labels, fields=fields, as_=as_)
+            return await other.list(
+                resource, namespace=namespace, labels=labels, fields=fields, metric_labels=metric_labels, as_=as_
+            )
         try:
             where = self._target("list", resource, namespace)
             found = self._operations.list(where, ListOptions(labels=labels, fields=fields), bare=_bare(as_))

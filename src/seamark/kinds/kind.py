@@ -78,6 +78,8 @@ class Kind:
     stored_as: Resource | None = None
     # All apiVersions in which objects of this kind are written, if there is more than one.
     sibling_versions: tuple[str, ...] = ()
+    # Older apiVersions in which a document may be sent; their fields are the same.
+    older_versions: tuple[str, ...] = ()
     # Asks a webhook for the objects in another version; None for a kind that needs none for that.
     conversion: Conversion | None = None
 
@@ -273,6 +275,12 @@ class Kind:
         """The cells of one row, in the order of ``columns``."""
         meta = obj["metadata"]
         return [meta.get("name", ""), meta.get("creationTimestamp")]
+
+    ranks_rows: ClassVar[bool] = False  # whether the rows of a Table are in the order of ``row_rank``, not of the names
+
+    def row_rank(self, obj: Object) -> Any:
+        """What the row's place among others depends on."""
+        raise NotImplementedError
 
     def row_conditions(self, obj: Object) -> Sequence[Object]:
         """The ``conditions`` of the row, by which clients may hide it."""

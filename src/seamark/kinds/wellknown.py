@@ -63,6 +63,8 @@ MEMORY_PRESSURE_TAINT = "node.kubernetes.io/memory-pressure"
 PID_PRESSURE_TAINT = "node.kubernetes.io/pid-pressure"
 NETWORK_UNAVAILABLE_TAINT = "node.kubernetes.io/network-unavailable"
 
+KUBELET_PORT = 10250  # of a node; the proxy of the node uses it if a request names none
+
 # --- words -----------------------------------------------------------------------------------------
 
 TRAFFIC_DISTRIBUTIONS = ("PreferClose", "PreferSameZone", "PreferSameNode")

@@ -296,3 +296,21 @@ async def test_a_list_in_yaml_is_not_written_for_a_client_that_is_gone(api, monk
 )
 def test_the_keys_are_where_the_client_found_us(host, keys):
     assert keys_beside("https://127.0.0.1:6443", host) == keys
+
+
+async def test_how_the_health_checks_went_is_told_as_metrics(api):
+    assert (await api.ask("GET", "/metrics/slis")).body.strip() == b""
+    for path in ("/readyz/store", "/readyz/store", "/livez", "/readyz/nothing"):
+        await api.ask("GET", path)
+    api.api.cache.lost = Unavailable("gone")
+    await api.ask("GET", "/readyz/store")
+    answer = await api.ask("GET", "/metrics/slis")
+    assert answer.type.startswith("text/plain; version=0.0.4")
+    assert {line for line in answer.body.decode().splitlines() if not line.startswith("#")} == {
+        'kubernetes_healthcheck{name="ping",type="livez"} 1',
+        'kubernetes_healthcheck{name="store",type="readyz"} 0',
+        'kubernetes_healthchecks_total{name="ping",status="success",type="livez"} 1',
+        'kubernetes_healthchecks_total{name="store",status="error",type="readyz"} 1',
+        'kubernetes_healthchecks_total{name="store",status="success",type="readyz"} 2',
+    }
+    api.api.cache.lost = None

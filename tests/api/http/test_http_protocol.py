@@ -328,6 +328,15 @@ def test_answers_may_say_what_ascii_cannot():
     assert '299 - "grüße \U0001f600"'.encode() in transport.take()
 
 
+@pytest.mark.parametrize("said", ["public, immutable", ""])
+def test_an_answer_says_once_whether_it_may_be_kept(said):
+    headers = [("Cache-Control", said)] if said else []
+    connection, transport, _ = connect(lambda request: Response(200, headers=headers))
+    connection.data_received(get())
+    lines = [line for line in transport.take().split(b"\r\n") if line.startswith(b"Cache-Control: ")]
+    assert lines == [f"Cache-Control: {said or 'no-cache, private'}".encode()]
+
+
 async def test_a_client_that_leaves_while_its_request_is_worked_on():
     gate = asyncio.get_running_loop().create_future()
 

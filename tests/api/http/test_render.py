@@ -154,3 +154,13 @@ async def test_others_are_answered_while_a_long_list_is_made(api, accept):
         assert all(b"m%02d" % n in answer.body for n in range(40))
     else:
         assert answer.json["items"] == [item for p in pages for item in p.json["items"]]
+
+
+async def test_the_schemas_in_a_table_are_in_the_order_in_which_they_are_matched(api):
+    path = "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas"
+    for name, precedence in (("a", 9000), ("b", 100), ("c", 100)):
+        spec = {"matchingPrecedence": precedence, "priorityLevelConfiguration": {"name": "l"}}
+        await api.post(path, {"metadata": {"name": name}, "spec": spec})
+    shown = await api.get(path, headers={"accept": TABLE})
+    assert [row["cells"][0] for row in shown["rows"]] == ["b", "c", "a"]
+    assert [item["metadata"]["name"] for item in (await api.get(path))["items"]] == ["a", "b", "c"]

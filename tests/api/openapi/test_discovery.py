@@ -138,6 +138,13 @@ def test_an_unchanged_document_is_not_sent_again() -> None:
     assert (again.status, again.body) == (304, b"")
 
 
+@pytest.mark.parametrize(("accept", "said"), [(discovery.AGGREGATED, "public"), ("application/json", None)])
+def test_only_the_aggregated_form_may_be_kept_by_others(accept: str, said: str | None) -> None:
+    answer = ask("/apis", accept)
+    assert answer is not None
+    assert dict(answer.headers).get("Cache-Control") == said
+
+
 def test_yaml_for_those_who_ask() -> None:
     response = ask("/apis", "application/yaml")
     assert response is not None

@@ -74,14 +74,14 @@ class Scaled:
                 await self.cluster.delete(POD_METRICS, name, namespace="default")
         await self.cluster.create(POD_METRICS, measured, namespace="default")
 
-    async def autoscaler(self, *, metrics=(CPU,), most=10, target="web", kind="Deployment", **spec):
+    async def autoscaler(self, *, metrics=(CPU,), most=10, target="web", kind="Deployment", name="web", **spec):
         ref = {"apiVersion": "apps/v1", "kind": kind, "name": target}
         body = {"scaleTargetRef": ref, "maxReplicas": most, "metrics": list(metrics), **spec}
-        meta = {"name": "web", "labels": LABELS, "annotations": {"a": "b"}}
+        meta = {"name": name, "labels": LABELS, "annotations": {"a": "b"}}
         await self.cluster.create(AUTOSCALERS, {"metadata": meta, "spec": body}, namespace="default")
         await self.own.quiet()
-        written = await self.cluster.get(AUTOSCALERS, "web", namespace="default")
-        assert {name: written["metadata"][name] for name in meta} == meta, "its status is all that is written"
+        written = await self.cluster.get(AUTOSCALERS, name, namespace="default")
+        assert {key: written["metadata"][key] for key in meta} == meta, "its status is all that is written"
         assert written["status"]["conditions"]
 
     async def after(self, seconds):
@@ -90,11 +90,11 @@ class Scaled:
     async def replicas(self):
         return (await self.cluster.get(DEPLOYMENTS, "web", namespace="default"))["spec"]["replicas"]
 
-    async def status(self):
-        return (await self.cluster.get(AUTOSCALERS, "web", namespace="default"))["status"]
+    async def status(self, name="web"):
+        return (await self.cluster.get(AUTOSCALERS, name, namespace="default"))["status"]
 
-    async def conditions(self):
-        return {c["type"]: (c["status"], c["reason"]) for c in (await self.status()).get("conditions") or ()}
+    async def conditions(self, name="web"):
+        return {c["type"]: (c["status"], c["reason"]) for c in (await self.status(name)).get("conditions") or ()}
 
     async def told(self, reason):
         events = (await self.cluster.list(EVENTS)).items
@@ -134,6 +134,27 @@ async def test_without_a_metrics_api_nothing_is_scaled_and_the_reason_is_told():
             f"invalid metrics (1 invalid out of 1), first error is: failed to get cpu resource metric value: {lacking}"
         )
         assert await here.told("FailedComputeMetricsReplicas") == [outer]
+
+
+async def test_two_autoscalers_of_the_same_pods_leave_them_alone():
+    async with scaled() as here:
+        await here.deployment(1)
+        await here.pod("p", used="500m")
+        await here.autoscaler()
+        assert (await here.conditions())["ScalingActive"] == ("True", "ValidMetricFound")
+        await here.measure("p", "1")
+        await here.autoscaler(name="other")
+        await here.after(15)
+        assert await here.replicas() == 1
+        sentence = "pods by selector app=web are controlled by multiple HPAs: [{other default} {web default}]"
+        for name in ("other", "web"):
+            assert (await here.conditions(name))["ScalingActive"] == ("False", "AmbiguousSelector")
+            assert (await here.status(name))["currentMetrics"] is None
+        for reason in ("AmbiguousSelector", "FailedComputeMetricsReplicas"):
+            assert await here.told(reason) == [sentence] * 2
+        await here.cluster.delete(AUTOSCALERS, "other", namespace="default")
+        await here.after(15)
+        assert await here.replicas() == 2
 
 
 async def test_a_workload_grows_with_its_use_and_shrinks_when_it_was_low_for_long():

@@ -114,6 +114,19 @@ async def test_where_the_metric_of_an_object_is_asked_for(here, about, path):
     assert await here.replicas() == 4
 
 
+async def test_the_selector_of_a_metric_is_handed_on(here):
+    pods, service = f"{CUSTOM}/pods/*/hits", f"{CUSTOM}/services/web/hits"
+    here.server.metrics |= {pods: {"p": "1", "q": "1"}, service: {"web": "15"}}
+    needs = {"matchLabels": {"a": "b"}, "matchExpressions": [{"key": "c", "operator": "Exists"}]}
+    of_pods = metric("Pods", "hits", {"averageValue": "1"}, metric={"selector": needs})
+    about = {"metric": {"selector": needs}, "describedObject": SERVICE}
+    await here.autoscaler(metrics=[of_pods, metric("Object", "hits", {"value": "10"}, **about)])
+    assert await here.replicas() == 3
+    asked = here.server.last(pods).query
+    assert (asked["labelSelector"], asked["metricLabelSelector"]) == ("app=web", "a=b,c")
+    assert here.server.last(service).query["metricLabelSelector"] == "a=b,c"
+
+
 @pytest.mark.parametrize(
     ("target", "replicas", "current"),
     [({"averageValue": "20"}, 4, {"averageValue": "35"}), ({"value": "35"}, 4, {"value": "70"})],
@@ -140,12 +153,6 @@ async def test_a_metric_from_outside(here, target, replicas, current):
             metric("Pods", "none", {"averageValue": "1"}),
             "FailedGetPodsMetric",
             "unable to get metric none: no metrics returned from custom metrics API",
-        ),
-        (
-            metric("Pods", "hits", {"averageValue": "1"}, metric={"selector": {"matchLabels": {"a": "b"}}}),
-            "FailedGetPodsMetric",
-            "unable to get metric hits: unable to fetch metrics from custom metrics API: selectors of metrics are not "
-            "handed on here",
         ),
         (
             metric("Object", "hits", {"value": "1"}, describedObject={"kind": "Odd", "name": "o"}),

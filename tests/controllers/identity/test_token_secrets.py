@@ -63,6 +63,23 @@ async def test_a_secret_is_filled_and_its_token_is_good(own):
     assert "secrets" not in await own.find(SERVICE_ACCOUNTS, "robot", "default")
 
 
+async def test_a_token_that_was_marked_invalid_is_refused_until_the_mark_is_gone(own):
+    await account(own)
+    await secret(own)
+    found = await filled(own)
+    assert (await user_of(own, found))["authenticated"]
+    mark = "kubernetes.io/legacy-token-invalid-since"
+    marked = {"metadata": {"labels": {mark: "2030-01-01"}}}
+    await own.cluster.patch(SECRETS, "s", marked, namespace="default")
+    assert (await user_of(own, found))["error"] == (
+        "[invalid bearer token, the token in secret default/s for service account default/robot has been marked "
+        "invalid. Use tokens from the TokenRequest API or manually created secret-based tokens, or remove the "
+        f"'{mark}' label from the secret to temporarily allow use of this token]"
+    )
+    await own.cluster.patch(SECRETS, "s", {"metadata": {"labels": {mark: None}}}, namespace="default")
+    assert (await user_of(own, found))["authenticated"]
+
+
 async def test_what_is_taken_out_comes_back_and_the_old_token_ends(own):
     await account(own)
     await secret(own)

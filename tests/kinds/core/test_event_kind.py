@@ -186,6 +186,6 @@ def test_rows() -> None:
     ]  # fmt: skip
     new = create(NEW_EVENT, merged(WHOLE, {"series": {"count": 4, "lastObservedTime": "2038-01-19T03:14:05.000000Z"}}))
     row = list(NEW_EVENT.row(new, parse(NOW)))
-    assert (row[0], row[5], row[7], row[8]) == ("2s", "example.com/ctl, ctl-1", "7s", 5)
+    assert (row[0], row[5], row[7], row[8]) == ("2s", "example.com/ctl, ctl-1", "7s", 4)
     bare = create(EVENT, {"metadata": {"name": "e"}, "involvedObject": {"kind": "Pod", "namespace": "ns"}})
     assert list(EVENT.row(bare, parse(NOW)))[:4] == ["<unknown>", "", "", "pod"]

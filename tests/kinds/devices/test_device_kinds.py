@@ -30,6 +30,8 @@ def test_claims() -> None:
     claim["status"] = {"allocation": {}, "reservedFor": [{}]}
     claim["metadata"]["deletionTimestamp"] = "2030-01-01T00:00:00Z"
     assert RESOURCE_CLAIM.row(claim, 0.0)[1] == "deleted,allocated,reserved"
+    claim["status"] = {"reservedFor": [{}]}
+    assert RESOURCE_CLAIM.row(claim, 0.0)[1] == "deleted"
     changed = {"spec": {"devices": {"requests": []}}}
     assert change_refusals(RESOURCE_CLAIM, claim, changed)[0].startswith("spec: Invalid value")
     at = "spec.devices.requests"

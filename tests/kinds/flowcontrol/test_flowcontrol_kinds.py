@@ -121,6 +121,7 @@ def test_what_a_level_is_filled_up_with() -> None:
     assert PRIORITY_LEVEL.row(obj, 0.0)[1:6] == ["Limited", 30, 64, 8, 50]
     exempt = made(PRIORITY_LEVEL, metadata={"name": "exempt"}, spec={"type": "Exempt", "exempt": {}})
     assert exempt["spec"]["exempt"] == {"nominalConcurrencyShares": 0, "lendablePercent": 0}
+    assert PRIORITY_LEVEL.row(exempt, 0.0)[1:6] == ["Exempt", *["<none>"] * 4]
 
 
 @pytest.mark.parametrize(

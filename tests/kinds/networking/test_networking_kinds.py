@@ -186,6 +186,22 @@ def test_ranges_of_ports() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("hosts", "cell"),
+    [
+        ([], "*"),
+        (["", ""], "*"),
+        (["", "a", "b", "c"], "a,b,c"),
+        (["a", "b", "c", ""], "a,b,c + 1 more..."),
+        (["", "a", "b", "c", "d"], "a,b,c + 2 more..."),
+    ],
+)
+def test_hosts_in_tables(hosts: list[str], cell: str) -> None:
+    rules = [{"host": host} if host else {} for host in hosts]
+    ingress = made(INGRESS, spec={**BACKEND, **({"rules": rules} if rules else {})})
+    assert INGRESS.row(ingress, 0.0)[2] == cell
+
+
 def test_a_policy_for_a_selector_that_cannot_be_read_says_so() -> None:
     policy = made(NETWORK_POLICY, spec={"podSelector": {}})
     policy["spec"]["podSelector"] = {"matchExpressions": [{"key": "a", "operator": "Odd"}]}

@@ -333,6 +333,13 @@ def test_bindings_in_tables() -> None:
     reference = {"name": "n", "parameterNotFoundAction": "Deny"}
     obj = made(MUTATING_POLICY_BINDING, spec={"policyName": "p", "paramRef": reference, "matchResources": {}})
     assert MUTATING_POLICY_BINDING.row(obj, 0.0)[1:3] == ["p", "*/n"]
+    expressions = [{"key": "b", "operator": "In", "values": ["1", "2"]}, {"key": "c", "operator": "Exists"}]
+    obj["spec"]["paramRef"] = {"selector": {"matchLabels": {"y": "z", "a": "b"}, "matchExpressions": expressions}}
+    assert MUTATING_POLICY_BINDING.row(obj, 0.0)[2] == (
+        "&LabelSelector{MatchLabels:map[string]string{a: b,y: z,},MatchExpressions:[]LabelSelectorRequirement{"
+        "LabelSelectorRequirement{Key:b,Operator:In,Values:[1 2],},"
+        "LabelSelectorRequirement{Key:c,Operator:Exists,Values:[],},},}"
+    )
     bare = made(MUTATING_POLICY_BINDING, spec={"policyName": "p"})
     assert MUTATING_POLICY_BINDING.row(bare, 0.0)[2] == "<unset>"
 

@@ -166,3 +166,8 @@ def test_warnings() -> None:
 def test_a_port_without_a_number_is_shown_by_its_name() -> None:
     row = ENDPOINT_SLICE.row(slice_of(at("10.0.0.1"), ports=[{"name": "all"}, {"port": 80}]), 0.0)
     assert row == ["web-1", "IPv4", "all,80", "10.0.0.1", "<unknown>"]
+
+
+def test_a_port_with_neither_a_number_nor_a_name_shows_nothing() -> None:
+    assert ENDPOINT_SLICE.row(slice_of(ports=[{}]), 0.0)[2] == "<unset>"
+    assert ENDPOINT_SLICE.row(slice_of(ports=[{}, {"name": "b"}]), 0.0)[2] == ",b"

@@ -80,6 +80,9 @@ def test_attributes_classes() -> None:
         "parameters: Forbidden: updates to parameters are forbidden.",
     ]
     assert VOLUME_ATTRIBUTES_CLASS.row(old, 0.0)[:2] == ["x", "d.example.com"]
+    marked = {"annotations": {"volumeattributesclass.alpha.kubernetes.io/is-default-class": "true"}}
+    default = made(VOLUME_ATTRIBUTES_CLASS, metadata=marked, driverName="d.example.com", parameters={"a": "b"})
+    assert VOLUME_ATTRIBUTES_CLASS.row(default, 0.0)[0] == "x (default)"
 
 
 # --- drivers --------------------------------------------------------------------------------------------------------

@@ -298,6 +298,12 @@ def test_the_row_of_a_volume() -> None:
     assert PERSISTENT_VOLUME.row(old, 0.0)[1:9] == ["1Gi", "RWO", "Retain", "Pending", "n/c", "", "<unset>", ""]
 
 
+def test_no_attributes_and_unset_attributes_differ_in_tables() -> None:
+    none = made(PERSISTENT_VOLUME_CLAIM, spec=claim(volumeAttributesClassName=""))
+    assert PERSISTENT_VOLUME_CLAIM.row(none, 0.0)[6] == ""
+    assert PERSISTENT_VOLUME_CLAIM.row(made(PERSISTENT_VOLUME_CLAIM, spec=claim()), 0.0)[6] == "<unset>"
+
+
 # --- admission ------------------------------------------------------------------------------------------------------
 
 

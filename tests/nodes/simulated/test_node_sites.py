@@ -134,7 +134,8 @@ def test_what_is_missing_from_a_node_that_is_there():
     assert "topology.kubernetes.io/zone" not in changes["metadata"]["labels"], "what a user set stays"
     assert changes["metadata"]["labels"]["kubernetes.io/hostname"] == "mine"
     assert changes["spec"]["podCIDRs"] == ["10.244.0.0/22", "fd00:10:244::/64"]
-    assert set(status) == {"addresses", "capacity", "allocatable", "nodeInfo"}
+    assert set(status) == {"addresses", "capacity", "allocatable", "nodeInfo", "daemonEndpoints"}
+    assert status["daemonEndpoints"] == {"kubeletEndpoint": {"Port": 10250}}
     whole = made(settings, "node-1", Sites(settings, []).take("node-1"))
     assert node_objects.registration(settings, whole, Sites(settings, [whole])) == ({}, {})
     larger = NodeSettings(cpu="128")

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from seamark.api.openapi.documents import OpenApi
 
 PLAIN_TEXT = "text/plain; charset=utf-8"
+METRICS = "text/plain; version=0.0.4; charset=utf-8"
+_LAST = "Whether a health check went well when it was last asked for."
+_TOTAL = "Health checks that were asked for, by how they went."
 HEALTH = ("/healthz", "/livez", "/readyz")
 
 # A health check: None if all is well, else one line about what is wrong.
@@ -73,6 +76,7 @@ class Documents:
         """
         self._kinds = kinds
         self._metrics = metrics
+        self._slis = Registry()
         self._checks = {"ping": _well, **checks}
         self._readiness = readiness
         self._pages = pages
@@ -106,7 +110,9 @@ class Documents:
                 found = {label: check() for label, check in self._checks.items()}
                 if root == "/readyz":
                     found |= readiness()
-                return _health(found, root, path[len(root) + 1 :], parse_query(request.query))
+                name = path[len(root) + 1 :]
+                self._note(found, root, name)
+                return _health(found, root, name, parse_query(request.query))
         if request.method not in ("GET", "HEAD"):
             raise not_allowed()
         if page := self._pages.get(path):
@@ -114,13 +120,29 @@ class Documents:
         if path == "/version":
             return Response(200, msgspec.json.format(msgspec.json.encode(version()), indent=2))
         if path == "/metrics":
-            return Response(200, metrics().encode(), "text/plain; version=0.0.4; charset=utf-8")
+            return Response(200, metrics().encode(), METRICS)
+        if path == "/metrics/slis":
+            return Response(200, self._slis.text().encode(), METRICS)
         discovered = self._discovered(request)
         if discovered is not None:
             return discovered
         if path.startswith("/apis/") and self._is_foreign(path):
             return Response(404, b"404 page not found\n", PLAIN_TEXT)
         raise not_found()
+
+    def _note(self, found: Mapping[str, str | None], root: str, name: str) -> None:
+        """Keep how the checks that a request is about went, for ``/metrics/slis``."""
+        probe, asked = root[1:], [name] if name else ["ping"] if root == "/livez" else list(found)
+        for each in asked:
+            if each not in found:
+                continue
+            well = found[each] is None
+            status = "success" if well else "error"
+            last = self._slis.gauge("kubernetes_healthcheck", _LAST, each, probe, labels=("name", "type"))
+            last.set(well)
+            labels = ("name", "status", "type")
+            total = self._slis.counter("kubernetes_healthchecks_total", _TOTAL, each, status, probe, labels=labels)
+            total.add()
 
     def _is_foreign(self, path: str) -> bool:
         """Whether a path is a group that is not served, or below one that only definitions define."""

@@ -103,12 +103,16 @@ def head(answer: Response | Streaming, length: str, *, keep_alive: bool, plain: 
     lines = [length]
     if answer.content_type:
         lines.append(f"Content-Type: {answer.content_type}\r\n")
-    lines += [f"{name}: {value}\r\n" for name, value in answer.headers]
+    kept = "Cache-Control: no-cache, private\r\n"  # unless the answer itself says whether it may be kept
+    for name, value in answer.headers:
+        lines.append(f"{name}: {value}\r\n")
+        if name == "Cache-Control":
+            kept = ""
     if not keep_alive:
         lines.append("Connection: close\r\n")
     elif plain:
         lines.append("Connection: keep-alive\r\n")
-    lines += (_date(int(time.time())), "Cache-Control: no-cache, private\r\n\r\n")
+    lines += (_date(int(time.time())), kept, "\r\n")
     status = _STATUS_LINES.get(answer.status) or b"HTTP/1.1 %d Other\r\n" % answer.status
     return status + "".join(lines).encode("utf-8", "replace")
 

@@ -133,6 +133,7 @@ class Renderer:
             message = protobuf.listed(listing, map(self._message, entries))
             return [protobuf.envelope(resource.api_version, f"{resource.kind}List", message)]
         answer, part, show = self._frame(listing)
+        entries = self._in_order(entries)
         if self.representation.format != "json":
             return [self.encode({**answer, part: [show(self.object(entry)) for entry in entries]})]
         # One after the other, because all of them as dicts take several times the memory of their bytes.
@@ -153,7 +154,7 @@ class Renderer:
             return self.many(entries, listing)
         answer, part, show = self._frame(listing)
         items: list[bytes] = []
-        for portion in _portions(entries):
+        for portion in _portions(self._in_order(entries)):
             items += [msgspec.json.encode(show(self.object(entry))) for entry in portion]
             await asyncio.sleep(0)
         return _spliced(answer, part, b"", items)
@@ -169,6 +170,12 @@ class Renderer:
                 raise self._other_form("a list", self.kind.list_kind)
             case _:
                 return self._list(listing), "items", self._item
+
+    def _in_order(self, entries: Sequence[Entry]) -> Sequence[Entry]:
+        """The entries of a list in the order in which they are shown."""
+        if self.representation.as_ != "Table" or not self.kind.ranks_rows:
+            return entries
+        return sorted(entries, key=lambda entry: self.kind.row_rank(self.object(entry)))
 
     def _list(self, listing: Object) -> Object:
         """A list, but for its items."""

@@ -32,6 +32,7 @@ from seamark.kinds.resource import NODES, PODS, SECRETS, SERVICE_ACCOUNTS, Resou
 from seamark.kinds.values import times
 
 KEPT = 10_000  # proven tokens; each takes about 3 kB
+_INVALID_SINCE = "kubernetes.io/legacy-token-invalid-since"  # a label of the Secret
 _INVALIDATED = "service account token has been invalidated"
 
 
@@ -42,6 +43,7 @@ class BadToken(Exception):
 class _Meta(msgspec.Struct, gc=False):
     uid: str = ""
     deletion_timestamp: str | None = msgspec.field(default=None, name="deletionTimestamp")
+    labels: dict[str, str] | None = None
 
 
 class _Bare(msgspec.Struct, gc=False):
@@ -279,6 +281,13 @@ class ServiceAccountTokens:
             raise BadToken(f"ServiceAccount {claims.namespace}/{claims.account} has been deleted")
         if account.uid != claims.uid:
             raise BadToken(f"ServiceAccount UID ({account.uid}) does not match claim ({claims.uid})")
+        if (secret.object.metadata.labels or {}).get(_INVALID_SINCE):
+            raise BadToken(
+                f"the token in secret {claims.namespace}/{claims.secret} for service account "
+                f"{claims.namespace}/{claims.account} has been marked invalid. Use tokens from the TokenRequest API or "
+                f"manually created secret-based tokens, or remove the '{_INVALID_SINCE}' label from the secret to "
+                "temporarily allow use of this token"
+            )
         return [secret, account]
 
     def _account(self, namespace: str, name: str) -> Found:

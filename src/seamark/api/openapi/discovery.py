@@ -32,7 +32,8 @@ AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryLi
 _AGGREGATED_PARAMETERS = {"g": "apidiscovery.k8s.io", "v": "v2", "as": "APIGroupDiscoveryList"}
 
 # What is served beside objects and their discovery.
-_OTHER_PATHS = ("/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3", "/readyz", "/version")
+_KEPT = ("Cache-Control", "public")  # said of the aggregated form only, as in Kubernetes
+_OTHER_PATHS = ("/healthz", "/livez", "/metrics", "/metrics/slis", "/openapi/v2", "/openapi/v3", "/readyz", "/version")
 
 # Documents that are kept: clients ask for a few, by a few Accept headers.
 MOST_KEPT = 1000
@@ -309,7 +310,7 @@ def _answer(kinds: Iterable[Kind], foreign: Sequence[Foreign], path: str, accept
             return Response(200, msgspec.json.format(msgspec.json.encode(paths(kinds, foreign))))
         case ["api" | "apis" as root]:
             if wants_aggregated(accept):
-                return _respond(aggregated(kinds, foreign, core=root == "api"), AGGREGATED)
+                return _respond(aggregated(kinds, foreign, core=root == "api"), AGGREGATED, (_KEPT,))
             document: Object | None = core_versions(kinds, host) if root == "api" else group_list(kinds, foreign)
         case ["apis", name]:
             document = group(kinds, name, foreign)
@@ -322,7 +323,7 @@ def _answer(kinds: Iterable[Kind], foreign: Sequence[Foreign], path: str, accept
     return None if document is None else _respond(document, negotiate(accept, NONE).content_type)
 
 
-def _respond(document: Object, content_type: str) -> Response:
+def _respond(document: Object, content_type: str, also: tuple[tuple[str, str], ...] = ()) -> Response:
     if content_type == "application/yaml":
         from seamark.kinds.language import yaml_text
 
@@ -330,4 +331,4 @@ def _respond(document: Object, content_type: str) -> Response:
     else:
         body = msgspec.json.encode(document) + b"\n"
     tag = f'"{hashlib.sha256(body).hexdigest()}"'
-    return Response(200, body, content_type, (("ETag", tag), ("Vary", "Accept"), ("Cache-Control", "public")))
+    return Response(200, body, content_type, (("ETag", tag), ("Vary", "Accept"), *also))

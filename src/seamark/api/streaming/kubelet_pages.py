@@ -13,8 +13,9 @@ from seamark.api.http.messages import Response
 from seamark.errors import Object
 from seamark.kinds.autoscaling.usage import Measurement, Used
 from seamark.kinds.values import times
+from seamark.kinds.wellknown import KUBELET_PORT
 
-PORT = "10250"  # the kubelet's, which the proxy uses if a request names none
+PORT = str(KUBELET_PORT)
 _TEXT = "text/plain; charset=utf-8"
 _NUMBERS = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -34,7 +35,7 @@ def page(path: str, node: Object, pods: Sequence[Object], measured: Measurement)
         case "/configz":
             most = int(node["status"]["capacity"]["pods"])
             about = {"kind": "KubeletConfiguration", "apiVersion": "kubelet.config.k8s.io/v1beta1"}
-            return _json({"kubeletconfig": {**about, "port": int(PORT), "maxPods": most}})
+            return _json({"kubeletconfig": {**about, "port": KUBELET_PORT, "maxPods": most}})
         case "/metrics":
             return Response(200, _metrics(node, pods).encode(), _NUMBERS)
         case "/metrics/resource":

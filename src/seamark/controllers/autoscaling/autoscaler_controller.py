@@ -7,6 +7,7 @@ from typing import Literal
 from seamark import errors
 from seamark.access.cluster import Cluster, Receipt
 from seamark.access.correlation import Reference
+from seamark.access.informer import key_of, split_key
 from seamark.controllers.autoscaling.autoscaler import Autoscaler, Direction
 from seamark.controllers.autoscaling.limits import Memory, Reason, limit
 from seamark.controllers.autoscaling.measuring import propose, tolerance_of
@@ -15,7 +16,7 @@ from seamark.errors import Object
 from seamark.kinds.resource import AUTOSCALERS, PODS, Resource
 from seamark.kinds.table import Kinds
 from seamark.kinds.values import times
-from seamark.kinds.values.selectors import parse_labels
+from seamark.kinds.values.selectors import LabelSelector, parse_labels
 from seamark.rules.objects.metadata import namespace_of
 from seamark.rules.objects.pod import Pod
 from seamark.runtime.controller import Again, Controller
@@ -57,6 +58,7 @@ class AutoscalerController(Controller):
         self._clock = manager.clock
         self._recorder = manager.recorder(cluster, NAME)
         self._memories: dict[str, Memory] = {}  # by uid
+        self._selectors: dict[Key, LabelSelector] = {}  # of the Pods that each autoscaler was last seen to scale
         informers = manager.informers
         self._autoscalers = self.watch(informers.of(AUTOSCALERS, as_=Autoscaler), self._changed)
         self._pods = self.watch(informers.of(PODS, as_=Pod), lambda key, old, new: None)
@@ -65,7 +67,9 @@ class AutoscalerController(Controller):
     def _changed(self, key: Key, old: Autoscaler | None, new: Autoscaler | None) -> None:
         if old is not None and (new is None or new.metadata.uid != old.metadata.uid):
             self._memories.pop(old.metadata.uid, None)
-        if new is not None and (old is None or new.spec != old.spec):
+        if new is None:
+            self._selectors.pop(key, None)
+        elif old is None or new.spec != old.spec:
             self.queue.add(key)
 
     async def reconcile(self, key: Key) -> None:
@@ -124,13 +128,10 @@ class AutoscalerController(Controller):
         """The highest number that a metric asks for; None if too little can be measured, which the outcome tells."""
         namespace, spec = autoscaler.metadata.namespace, autoscaler.spec
         selector = (scale.get("status") or {}).get("selector", "")
-        if not selector:
-            self._tell(autoscaler, "Warning", "SelectorRequired", "selector is required")
-            without = "the HPA target's scale is missing a selector"
-            outcome.condition("ScalingActive", False, ("InvalidSelector", without))
+        pods = self._select(autoscaler, selector, outcome)
+        if pods is None:
+            outcome.status["currentMetrics"] = None
             return None
-        matching = parse_labels(selector)
-        pods = [pod for pod in self._by_namespace.objects(namespace) if matching.matches(pod.metadata.labels)]
         rules = spec.behavior
         tolerance = tolerance_of(
             rules.scale_down if rules else _NO_BEHAVIOUR, rules.scale_up if rules else _NO_BEHAVIOUR
@@ -162,6 +163,34 @@ class AutoscalerController(Controller):
         sentence = f"the HPA was able to successfully calculate a replica count from {best.name}"
         outcome.condition("ScalingActive", True, ("ValidMetricFound", sentence))
         return best
+
+    def _select(self, autoscaler: Autoscaler, selector: str, outcome: Outcome) -> list[Pod] | None:
+        """The Pods of the workload; None if they cannot be told, or if another autoscaler scales them as well."""
+        if not selector:
+            without = "the HPA target's scale is missing a selector"
+            self._refuse(autoscaler, "SelectorRequired", "selector is required")
+            outcome.condition("ScalingActive", False, ("InvalidSelector", without))
+            return None
+        meta, matching = autoscaler.metadata, parse_labels(selector)
+        self._selectors[key_of(meta.namespace, meta.name)] = matching
+        pods = [pod for pod in self._by_namespace.objects(meta.namespace) if matching.matches(pod.metadata.labels)]
+        # Most Pods of a workload have the same labels, so there are few to ask every other autoscaler about.
+        labels = {frozenset(pod.metadata.labels.items()): pod.metadata.labels for pod in pods}.values()
+        concerned = sorted(
+            f"{{{split_key(key)[1]} {meta.namespace}}}"
+            for key, other in self._selectors.items()
+            if split_key(key)[0] == meta.namespace and any(map(other.matches, labels))
+        )
+        if len(concerned) > 1:
+            sentence = f"pods by selector {selector} are controlled by multiple HPAs: [{' '.join(concerned)}]"
+            self._refuse(autoscaler, "AmbiguousSelector", sentence)
+            outcome.condition("ScalingActive", False, ("AmbiguousSelector", sentence))
+            return None
+        return pods
+
+    def _refuse(self, autoscaler: Autoscaler, reason: str, sentence: str) -> None:
+        for said in (reason, "FailedComputeMetricsReplicas"):
+            self._tell(autoscaler, "Warning", said, sentence)
 
     # --- reading and writing -----------------------------------------------------------------------
 

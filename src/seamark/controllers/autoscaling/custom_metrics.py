@@ -15,6 +15,7 @@ from seamark.controllers.autoscaling.autoscaler import MetricValue
 from seamark.controllers.autoscaling.proposals import MetricError, Proposal, Workload
 from seamark.controllers.autoscaling.sizing import Goal, Reading, SizingError, thousandths
 from seamark.errors import Object
+from seamark.kinds.language import go_names
 from seamark.kinds.resource import NAMESPACES, Resource
 from seamark.kinds.table import Kinds
 from seamark.kinds.values import times
@@ -44,7 +45,9 @@ async def propose(cluster: Cluster, kinds: Kinds, metric: Object, workload: Work
 async def _of_pods(cluster: Cluster, source: Object, workload: Workload, now: float) -> Proposal:
     name = source["metric"]["name"]
     try:
-        values = await _values(cluster, CUSTOM, f"pods/*/{name}", workload.namespace, workload.selector, source)
+        values = await _values(
+            cluster, CUSTOM, f"pods/*/{name}", workload.namespace, workload.selector, _selector(source)
+        )
     except SizingError as error:
         raise SizingError(f"unable to get metric {name}: {error}") from None
     readings = {
@@ -77,7 +80,8 @@ async def _of_object(cluster: Cluster, kinds: Kinds, source: Object, workload: W
             namespace, what = about["name"], "metrics"
         elif not resource.namespaced:
             namespace = ""
-        used = thousandths((await _values(cluster, CUSTOM, f"{what}/{name}", namespace, "", source))[0].value)
+        values = await _values(cluster, CUSTOM, f"{what}/{name}", namespace, "", _selector(source))
+        used = thousandths(values[0].value)
     except SizingError as error:
         where = f"{about['kind']} on {workload.namespace} {about['name']}"
         raise SizingError(f"unable to get metric {name}: {where}/{error}") from None
@@ -87,11 +91,9 @@ async def _of_object(cluster: Cluster, kinds: Kinds, source: Object, workload: W
 
 
 async def _external(cluster: Cluster, source: Object, workload: Workload) -> Proposal:
-    name, selector = source["metric"]["name"], source["metric"].get("selector")
-    shown = _in_go(selector)
-    chosen = readable(selector) if selector else None
+    name, shown = source["metric"]["name"], go_names.label_selector(source["metric"].get("selector"))
     try:
-        values = await _values(cluster, EXTERNAL, name, workload.namespace, str(chosen or ""), {"metric": {}})
+        values = await _values(cluster, EXTERNAL, name, workload.namespace, _selector(source))
     except SizingError as error:
         raise SizingError(f"unable to get external metric {workload.namespace}/{name}/{shown}: {error}") from None
     replicas, current = _judged(source["target"], sum(thousandths(each.value) for each in values), workload)
@@ -111,41 +113,31 @@ def _judged(target: Object, used: int, workload: Workload) -> tuple[int, Object]
     return replicas, {"value": canonical(f"{used}m")}
 
 
+def _selector(source: Object) -> str:
+    """The selector that a metric has, as the parameter of a request."""
+    selector = source["metric"].get("selector")
+    return str(readable(selector) or "") if selector else ""
+
+
 async def _values(
-    cluster: Cluster, group: str, what: str, namespace: str, labels: str, source: Object
+    cluster: Cluster, group: str, what: str, namespace: str, labels: str, metric_labels: str = ""
 ) -> Sequence[MetricValue]:
     """The values of a metric, at least one; raises SizingError."""
     word = group.partition(".")[0]
     trouble = f"unable to fetch metrics from {word} metrics API"
-    if source["metric"].get("selector"):
-        raise SizingError(f"{trouble}: selectors of metrics are not handed on here")
     for version in VERSIONS[group]:
         resource = Resource(group, version, what, "MetricValue", namespaced=bool(namespace))
         try:
-            found = (await cluster.list(resource, namespace=namespace, labels=labels, as_=MetricValue)).items
+            listed = await cluster.list(
+                resource, namespace=namespace, labels=labels, metric_labels=metric_labels, as_=MetricValue
+            )
         except errors.NotFound as error:
             if error.message == _UNSERVED:
                 continue
             raise SizingError(f"{trouble}: {error}") from None
         except errors.ApiError as error:
             raise SizingError(f"{trouble}: {error}") from error
-        if not found:
+        if not listed.items:
             raise SizingError(f"no metrics returned from {word} metrics API")
-        return found
+        return listed.items
     raise SizingError(f"{trouble}: no {word} metrics API ({group}) registered")
-
-
-def _in_go(selector: Object | None) -> str:
-    """A selector as Go prints it."""
-    if not selector:
-        return "nil"
-    labels = "".join(f"{key}: {value}," for key, value in sorted((selector.get("matchLabels") or {}).items()))
-    needs = "".join(
-        f"LabelSelectorRequirement{{Key:{each['key']},Operator:{each['operator']},"
-        f"Values:[{' '.join(each.get('values') or ())}],}},"
-        for each in selector.get("matchExpressions") or ()
-    )
-    return (
-        f"&LabelSelector{{MatchLabels:map[string]string{{{labels}}},"
-        f"MatchExpressions:[]LabelSelectorRequirement{{{needs}}},}}"
-    )

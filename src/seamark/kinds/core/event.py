@@ -250,13 +250,11 @@ def _selectable(event: Object) -> dict[str, str]:
 
 def _row(event: Object, now: float) -> list[Any]:
     involved, source = event.get("involvedObject") or {}, event.get("source") or {}
-    series, count = event.get("series"), event.get("count", 0)
-    first = event.get("firstTimestamp") or event.get("eventTime")
+    series, first = event.get("series"), event.get("firstTimestamp") or event.get("eventTime")
     if series is not None:
-        # The series does not count its first Event.
-        last, count = series.get("lastObservedTime"), series.get("count", 0) + 1
+        last, count = series.get("lastObservedTime"), series.get("count", 0)
     else:
-        last = event.get("lastTimestamp") or first
+        last, count = event.get("lastTimestamp") or first, event.get("count") or 1
     component = source.get("component") or event.get("reportingComponent", "")
     host = source.get("host") or event.get("reportingInstance", "")
     target = involved.get("kind", "").lower()
@@ -271,7 +269,7 @@ def _row(event: Object, now: float) -> list[Any]:
         f"{component}, {host}" if host else component,
         event.get("message", "").strip(),
         _since(first, now),
-        count or 1,
+        count,
         event["metadata"].get("name", ""),
     ]
 

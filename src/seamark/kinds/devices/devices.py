@@ -152,11 +152,14 @@ class ResourceClaimKind(Kind):
 
     def row(self, obj: Object, now: float) -> Sequence[Any]:
         meta, status = obj["metadata"], obj.get("status") or {}
-        states = [word for word in ("allocated",) if status.get("allocation") is not None] or ["pending"]
-        if meta.get("deletionTimestamp"):
-            states.insert(0, "deleted")
-        if status.get("reservedFor"):
-            states.append("reserved")
+        deleted, allocated = bool(meta.get("deletionTimestamp")), status.get("allocation") is not None
+        words = {
+            "deleted": deleted,
+            "pending": not (allocated or deleted),
+            "allocated": allocated,
+            "reserved": allocated and bool(status.get("reservedFor")),
+        }
+        states = [word for word, said in words.items() if said]
         return [meta.get("name", ""), ",".join(states), age(now, meta.get("creationTimestamp"))]
 
 

@@ -34,6 +34,7 @@ class FlowSchemaKind(CountedKind):
         Column("Age"),
         Column("MissingPL"),
     )
+    ranks_rows: ClassVar[bool] = True
     new_status: ClassVar[Object | None] = {}
 
     def default(self, obj: Object) -> None:
@@ -67,6 +68,9 @@ class FlowSchemaKind(CountedKind):
 
     def validate_status(self, obj: Object, old: Object) -> Errors:
         return conditions_mistakes((obj.get("status") or {}).get("conditions") or (), "status.conditions")
+
+    def row_rank(self, obj: Object) -> tuple[int, str]:
+        return obj["spec"].get("matchingPrecedence", 0), obj["metadata"]["name"]
 
     def row(self, obj: Object, now: float) -> Sequence[Any]:
         meta, spec = obj["metadata"], obj["spec"]

@@ -70,7 +70,7 @@ class PriorityLevelKind(CountedKind):
 
     def row(self, obj: Object, now: float) -> Sequence[Any]:
         meta, spec = obj["metadata"], obj["spec"]
-        limited = spec.get("limited") or spec.get("exempt") or {}
+        limited = spec.get("limited") or {}
         queuing = (limited.get("limitResponse") or {}).get("queuing") or {}
         return [
             meta.get("name", ""),

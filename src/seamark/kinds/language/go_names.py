@@ -36,6 +36,22 @@ def list_of(printer: Printer) -> Printer:
     return lambda values: None if not values else [printer(value) for value in values]
 
 
+def label_selector(selector: Object | None) -> str:
+    """A LabelSelector as its ``String`` method prints it, on one line."""
+    if selector is None:
+        return "nil"
+    labels = "".join(f"{key}: {value}," for key, value in sorted((selector.get("matchLabels") or {}).items()))
+    expressions = "".join(
+        f"LabelSelectorRequirement{{Key:{each.get('key', '')},Operator:{each.get('operator', '')},"
+        f"Values:[{' '.join(each.get('values') or ())}],}},"
+        for each in selector.get("matchExpressions") or ()
+    )
+    return (
+        f"&LabelSelector{{MatchLabels:map[string]string{{{labels}}},"
+        f"MatchExpressions:[]LabelSelectorRequirement{{{expressions}}},}}"
+    )
+
+
 def _json_name(name: str) -> str:
     """``PodIPs`` → ``podIPs``, ``IP`` → ``ip``, ``UID`` → ``uid``, ``APIVersion`` → ``apiVersion``."""
     return _IRREGULAR.get(name) or name[0].lower() + name[1:]

@@ -101,9 +101,11 @@ def _entries(obj: Object) -> list[Object]:
 
 
 def _hosts_cell(rules: Sequence[Object]) -> str:
-    hosts = [rule["host"] for rule in rules if rule.get("host")]
-    more = f" + {len(hosts) - _SHOWN_HOSTS} more..." if len(hosts) > _SHOWN_HOSTS else ""
-    return ",".join(hosts[:_SHOWN_HOSTS]) + more or "*"
+    """The first hosts; as in Kubernetes, the rest is counted in rules, those without a host included."""
+    with_host = [i for i, rule in enumerate(rules) if rule.get("host")][:_SHOWN_HOSTS]
+    full = len(with_host) == _SHOWN_HOSTS and with_host[-1] < len(rules) - 1
+    more = f" + {len(rules) - _SHOWN_HOSTS} more..." if full else ""
+    return ",".join(rules[i]["host"] for i in with_host) + more or "*"
 
 
 def _spec_mistakes(spec: Object, *, old: Object | None) -> Errors:

@@ -30,6 +30,7 @@ class EvictionKind(Kind):
     resource = Resource("policy", "v1", "evictions", "Eviction")
     singular = "eviction"
     shape_name = "io.k8s.api.policy.v1.Eviction"
+    older_versions = ("policy/v1beta1",)
     verbs = ()
     stored = False
 

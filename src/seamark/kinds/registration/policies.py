@@ -191,10 +191,7 @@ class _BindingKind(CountedKind):
 
     def row(self, obj: Object, now: float) -> Sequence[Any]:
         meta, spec = obj["metadata"], obj["spec"]
-        reference = spec.get("paramRef")
-        shown = "<unset>"
-        if reference is not None:
-            shown = f"{reference.get('namespace') or '*'}/{reference.get('name') or '*'}"
+        shown = _parameters_cell(spec.get("paramRef") or {})
         return [meta.get("name", ""), spec.get("policyName", ""), shown, age(now, meta.get("creationTimestamp"))]
 
 
@@ -332,6 +329,14 @@ def _validation_mistakes(validation: Object, at: str, judge: Judge) -> Errors:
     if (reason := validation.get("reason")) is not None and reason not in _REASONS:
         errors.append(not_supported(f"{at}.reason", reason, _REASONS))
     return errors
+
+
+def _parameters_cell(reference: Object) -> str:
+    """The cell of the column PARAMREF; a policy's scope is not known here, so ``*`` stands for any namespace."""
+    if name := reference.get("name"):
+        return f"{reference.get('namespace') or '*'}/{name}"
+    selector = reference.get("selector")
+    return "<unset>" if selector is None else go_names.label_selector(selector)
 
 
 def _parameter_mistakes(reference: Object, at: str) -> Errors:

@@ -261,10 +261,8 @@ def _port(port: Object) -> str:
 
 
 def _listed(values: Sequence[str]) -> str:
-    if not values:
-        return "<unset>"
     text = ",".join(values[:_SHOWN])
-    return f"{text} + {len(values) - _SHOWN} more..." if len(values) > _SHOWN else text
+    return f"{text} + {len(values) - _SHOWN} more..." if len(values) > _SHOWN else text or "<unset>"
 
 
 ENDPOINT_SLICE = EndpointSliceKind()

@@ -133,7 +133,7 @@ class PersistentVolumeKind(Kind):
             "Terminating" if meta.get("deletionTimestamp") else status.get("phase", ""),
             f"{claim.get('namespace', '')}/{claim.get('name', '')}" if claim is not None else "",
             class_of(obj),
-            spec.get("volumeAttributesClassName") or "<unset>",
+            spec.get("volumeAttributesClassName", "<unset>"),
             status.get("reason", ""),
             age(now, meta.get("creationTimestamp")),
             spec.get("volumeMode") or "<unset>",

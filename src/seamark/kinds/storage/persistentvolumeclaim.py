@@ -105,7 +105,7 @@ class PersistentVolumeClaimKind(Kind):
             (status.get("capacity") or {}).get("storage", "0") if bound else "",
             modes_cell(status.get("accessModes") or ()) if bound else "",
             class_of(obj),
-            spec.get(_ATTRIBUTES) or "<unset>",
+            spec.get(_ATTRIBUTES, "<unset>"),
             age(now, meta.get("creationTimestamp")),
             spec.get("volumeMode") or "<unset>",
         ]

@@ -13,6 +13,8 @@ from seamark.kinds.storage.volume_sources import driver_name_mistakes
 from seamark.kinds.values.fields import Errors, forbidden, immutable, required
 from seamark.kinds.values.times import age
 
+_DEFAULT_ANNOTATION = "volumeattributesclass.alpha.kubernetes.io/is-default-class"
+
 
 class VolumeAttributesClassKind(Kind):
     resource = VOLUME_ATTRIBUTES_CLASSES
@@ -38,7 +40,9 @@ class VolumeAttributesClassKind(Kind):
 
     def row(self, obj: Object, now: float) -> Sequence[Any]:
         meta = obj["metadata"]
-        return [meta.get("name", ""), obj.get("driverName", ""), age(now, meta.get("creationTimestamp"))]
+        marked = (meta.get("annotations") or {}).get(_DEFAULT_ANNOTATION) == "true"
+        name = meta.get("name", "") + (" (default)" if marked else "")
+        return [name, obj.get("driverName", ""), age(now, meta.get("creationTimestamp"))]
 
 
 VOLUME_ATTRIBUTES_CLASS = VolumeAttributesClassKind()

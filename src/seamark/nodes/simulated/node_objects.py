@@ -16,6 +16,7 @@ from seamark.kinds.values.quantity import canonical
 from seamark.kinds.wellknown import (
     HOSTNAME_LABEL,
     HOW_PODS_ARE,
+    KUBELET_PORT,
     NOT_READY_TAINT,
     REGION_LABEL,
     SIMULATED_ANNOTATION,
@@ -103,6 +104,7 @@ def description(settings: NodeSettings, name: str, addresses: Iterable[str], sys
         ],
         "capacity": amounts,
         "allocatable": amounts,
+        "daemonEndpoints": {"kubeletEndpoint": {"Port": KUBELET_PORT}},
         "nodeInfo": {
             "machineID": identity.hex,
             "systemUUID": str(identity),

@@ -41,6 +41,7 @@ class NodeStatus(View, frozen=True):
     capacity: dict[str, Quantity] = msgspec.field(default_factory=dict)
     allocatable: dict[str, Quantity] = msgspec.field(default_factory=dict)
     node_info: dict[str, Any] = msgspec.field(default_factory=dict)
+    daemon_endpoints: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
 class Node(ObjectView, frozen=True):
