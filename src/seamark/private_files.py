@@ -11,6 +11,7 @@ import errno
 import logging
 import os
 import stat
+import tempfile
 from pathlib import Path
 
 logger = logging.getLogger(__name__)
@@ -90,6 +91,20 @@ def _check(path: Path, found: os.stat_result, what: int | Path) -> None:
                 raise
         else:
             logger.warning("%s had mode %04o; now only its owner may read it", path, stat.S_IMODE(found.st_mode))
+
+
+def write_private(path: Path, data: bytes) -> None:
+    """Replace a file in one step, so that it is never seen half written; only its owner may read it."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+    try:
+        with os.fdopen(handle, "wb") as out:
+            out.write(data)
+            out.flush()
+            os.fsync(out.fileno())
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
 
 
 def sync_directory(path: Path) -> None:
