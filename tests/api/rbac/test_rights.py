@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -57,14 +58,14 @@ def rule(verbs: str, resources: str, group: str = "", **more: Any) -> Object:
 
 
 @pytest.mark.parametrize("how", ["token", "certificate", "impersonation"])
-async def test_a_user_with_a_role_does_exactly_what_it_allows(how: str, tmp_path: Path) -> None:
+async def test_a_user_with_a_role_does_exactly_what_it_allows(how: str, authority: Authority) -> None:
     async with with_roles() as api:
         more: Object = {"token": OTHER}
         if how == "impersonation":
             more = {"headers": {"impersonate-user": "other"}}
         elif how == "certificate":
             more = {"token": None}
-        certificate = _certificate(tmp_path, "other") if how == "certificate" else None
+        certificate = _certificate(authority, "other") if how == "certificate" else None
 
         async def status(method: str, path: str, body: Any = None) -> int:
             if certificate is None:
@@ -85,14 +86,9 @@ async def test_a_user_with_a_role_does_exactly_what_it_allows(how: str, tmp_path
         assert await status("GET", f"{CONFIG_MAPS}/c") == 403
 
 
-def _certificate(folder: Path, name: str) -> bytes:
-    from cryptography import x509
-    from cryptography.hazmat.primitives.serialization import Encoding
-
-    authority = Authority(folder)
-    authority.prepare(["x"])
+def _certificate(authority: Authority, name: str) -> bytes:
     pem, _ = authority.client(name, [])
-    der = x509.load_pem_x509_certificate(pem).public_bytes(Encoding.DER)
+    der = ssl.PEM_cert_to_DER_cert(pem.decode())
     assert _of_certificate(der) is not None
     return der
 
