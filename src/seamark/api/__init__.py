@@ -10,6 +10,7 @@ into the same plain values, have them authorized, and call the same operations. 
   what
 - ``call`` has the plain values: the target, the caller and the options of one call
 - ``operations`` are the verbs: get, list, watch, create, update, patch, apply, delete, delete_all
+- ``posted`` does what documents ask that are not stored: reviews, bindings, evictions
 - ``inquiry`` answers what reviews and TokenRequests ask about users, rights and objects
 - ``intake`` makes objects of documents and checks that they are what the path says
 - ``edits`` computes the result of a patch or an apply; ``fields`` has the patch types and the field managers
