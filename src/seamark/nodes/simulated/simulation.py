@@ -55,7 +55,7 @@ def add_nodes(
     settings: NodeSettings,
     *,
     hosting: MakeHosting | None = None,
-    schedules: bool = True,
+    schedules: bool,
 ) -> Simulation | None:
     """Add the simulated nodes to the manager.  If the count is 0, remove the Nodes of an earlier run.
 
