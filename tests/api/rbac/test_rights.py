@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from granting import CONFIG_MAPS, RBAC, Object, grant, rule
 from served import ADMIN, OTHER, Served, served
 
 from seamark.api.authentication import _of_certificate
@@ -30,11 +31,7 @@ from seamark.kinds.resource import (
 )
 from seamark.store.opening import open_store
 
-Object = dict[str, Any]
-
-RBAC = "/apis/rbac.authorization.k8s.io/v1"
 REVIEWS = "/apis/authorization.k8s.io/v1"
-CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 
 
 @asynccontextmanager
@@ -42,19 +39,6 @@ async def with_roles(**more: Any) -> AsyncIterator[Served]:
     async with served(rbac=True, **more) as api:
         await make_roles(api.api.cluster("apiserver"))
         yield api
-
-
-async def grant(api: Served, user: str, *rules: Object, name: str = "r", namespace: str = "default") -> None:
-    """A Role with these rules, bound to the user."""
-    place = f"{RBAC}/namespaces/{namespace}"
-    await api.post(f"{place}/roles", {"metadata": {"name": name}, "rules": list(rules)})
-    subjects = [{"kind": "User", "name": user}]
-    bound = {"metadata": {"name": name}, "roleRef": {"kind": "Role", "name": name}, "subjects": subjects}
-    await api.post(f"{place}/rolebindings", bound)
-
-
-def rule(verbs: str, resources: str, group: str = "", **more: Any) -> Object:
-    return {"verbs": verbs.split(), "apiGroups": [group], "resources": resources.split(), **more}
 
 
 @pytest.mark.parametrize("how", ["token", "certificate", "impersonation"])
