@@ -124,7 +124,7 @@ def open_log(path: str, flags: int) -> int:
     try:
         found = os.lstat(path)
     except FileNotFoundError:
-        pass
+        pass  # it is created below
     else:
         if stat.S_ISLNK(found.st_mode) and found.st_uid not in (0, os.geteuid()):
             raise OSError(errno.EPERM, "it is a symbolic link that belongs to another user")
