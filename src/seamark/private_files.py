@@ -11,7 +11,6 @@ import errno
 import logging
 import os
 import stat
-import tempfile
 from pathlib import Path
 
 logger = logging.getLogger(__name__)
@@ -95,6 +94,8 @@ def _check(path: Path, found: os.stat_result, what: int | Path) -> None:
 
 def write_private(path: Path, data: bytes) -> None:
     """Replace a file in one step, so that it is never seen half written; only its owner may read it."""
+    import tempfile  # here, because most commands end before they need it
+
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
     try:
         with os.fdopen(handle, "wb") as out:
