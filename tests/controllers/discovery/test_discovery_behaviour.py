@@ -1,5 +1,7 @@
 """What the running controllers do, and above all what they leave alone."""
 
+import contextlib
+
 import pytest
 from faulty_cluster import FaultyCluster
 from memory_cluster import MemoryCluster
@@ -10,6 +12,17 @@ from seamark.access.informers import Informers
 from seamark.controllers.discovery.discovery import DiscoverySettings, add_discovery
 from seamark.kinds.resource import ENDPOINT_SLICES, ENDPOINTS, EVENTS, NODES, PODS, SERVICES
 from seamark.runtime.manager import Manager
+
+THEIRS = {"metadata": {"labels": {"endpointslice.kubernetes.io/managed-by": "me"}}}  # a slice of another controller
+
+
+@contextlib.asynccontextmanager
+async def sliced(cluster, *objects):
+    """The controllers at work, and the name of the first slice that they have written."""
+    await put(cluster, *objects)
+    async with running(cluster) as controllers:
+        await controllers.settle()
+        yield controllers, slices(cluster)[0]["metadata"]["name"]
 
 
 @pytest.fixture
@@ -148,10 +161,7 @@ async def test_a_service_that_goes_takes_its_endpoints_along(cluster):
 
 
 async def test_what_others_do_to_slices_is_put_right(cluster):
-    await put(cluster, service(), *[pod(f"p{i}") for i in range(3)])
-    async with running(cluster) as controllers:
-        await controllers.settle()
-        name = slices(cluster)[0]["metadata"]["name"]
+    async with sliced(cluster, service(), *[pod(f"p{i}") for i in range(3)]) as (controllers, name):
         await cluster.patch(ENDPOINT_SLICES, name, {"endpoints": []}, namespace=NS)
         await controllers.settle()
         await assert_right(cluster)
@@ -179,12 +189,8 @@ async def test_an_edited_endpoints_stays_until_there_is_a_reason_to_look(cluster
 
 
 async def test_a_slice_taken_away_is_missed_for_a_while_and_then_replaced(cluster):
-    await put(cluster, service(), pod("p1"))
-    async with running(cluster) as controllers:
-        await controllers.settle()
-        name = slices(cluster)[0]["metadata"]["name"]
-        theirs = {"metadata": {"labels": {"endpointslice.kubernetes.io/managed-by": "me"}}}
-        await cluster.patch(ENDPOINT_SLICES, name, theirs, namespace=NS)
+    async with sliced(cluster, service(), pod("p1")) as (controllers, name):
+        await cluster.patch(ENDPOINT_SLICES, name, THEIRS, namespace=NS)
         await controllers.clock.advance(30)
         assert len(slices(cluster)) == 1
         await controllers.clock.advance(60)
@@ -193,10 +199,7 @@ async def test_a_slice_taken_away_is_missed_for_a_while_and_then_replaced(cluste
 
 
 async def test_a_slice_given_back_is_used_again(cluster):
-    await put(cluster, service(), pod("p1"))
-    async with running(cluster) as controllers:
-        await controllers.settle()
-        name = slices(cluster)[0]["metadata"]["name"]
+    async with sliced(cluster, service(), pod("p1")) as (controllers, name):
         before = dict(slices(cluster)[0]["metadata"]["labels"])
         await cluster.patch(
             ENDPOINT_SLICES, name, {"metadata": {"labels": {"kubernetes.io/service-name": "x"}}}, namespace=NS
@@ -213,10 +216,7 @@ async def test_a_slice_given_back_is_used_again(cluster):
     "taken", [{"endpointslice.kubernetes.io/managed-by": "me"}, {"kubernetes.io/service-name": "x"}]
 )
 async def test_a_mirrored_slice_taken_away_is_missed_for_a_while_and_then_replaced(cluster, taken):
-    await put(cluster, service("ext", selector={}), hand_made())
-    async with running(cluster) as controllers:
-        await controllers.settle()
-        name = slices(cluster)[0]["metadata"]["name"]
+    async with sliced(cluster, service("ext", selector={}), hand_made()) as (controllers, name):
         await cluster.patch(ENDPOINT_SLICES, name, {"metadata": {"labels": taken}}, namespace=NS)
         await cluster.patch(ENDPOINTS, "ext", {"metadata": {"labels": {"new": "label"}}}, namespace=NS)
         await controllers.clock.advance(30)
@@ -228,12 +228,8 @@ async def test_a_mirrored_slice_taken_away_is_missed_for_a_while_and_then_replac
 
 
 async def test_a_mirrored_slice_taken_away_is_not_missed_where_nothing_is_mirrored_meanwhile(cluster):
-    await put(cluster, service("ext", selector={}), hand_made())
-    async with running(cluster) as controllers:
-        await controllers.settle()
-        name = slices(cluster)[0]["metadata"]["name"]
-        theirs = {"metadata": {"labels": {"endpointslice.kubernetes.io/managed-by": "me"}}}
-        await cluster.patch(ENDPOINT_SLICES, name, theirs, namespace=NS)
+    async with sliced(cluster, service("ext", selector={}), hand_made()) as (controllers, name):
+        await cluster.patch(ENDPOINT_SLICES, name, THEIRS, namespace=NS)
         await controllers.settle()
         skip = "endpointslice.kubernetes.io/skip-mirror"
         await cluster.patch(ENDPOINTS, "ext", {"metadata": {"labels": {skip: "true"}}}, namespace=NS)
@@ -244,14 +240,10 @@ async def test_a_mirrored_slice_taken_away_is_not_missed_where_nothing_is_mirror
 
 
 async def test_a_slice_taken_away_while_its_service_had_no_selector_is_missed_all_the_same(cluster):
-    await put(cluster, service(), pod("p1"))
-    async with running(cluster) as controllers:
-        await controllers.settle()
-        name = slices(cluster)[0]["metadata"]["name"]
+    async with sliced(cluster, service(), pod("p1")) as (controllers, name):
         await cluster.patch(SERVICES, "web", {"spec": {"selector": None}}, namespace=NS)
         await controllers.settle()
-        theirs = {"metadata": {"labels": {"endpointslice.kubernetes.io/managed-by": "me"}}}
-        await cluster.patch(ENDPOINT_SLICES, name, theirs, namespace=NS)
+        await cluster.patch(ENDPOINT_SLICES, name, THEIRS, namespace=NS)
         await controllers.settle()
         await cluster.patch(SERVICES, "web", {"spec": {"selector": {"app": "web"}}}, namespace=NS)
         await controllers.clock.advance(20)
@@ -259,10 +251,7 @@ async def test_a_slice_taken_away_while_its_service_had_no_selector_is_missed_al
 
 
 async def test_a_service_made_anew_does_not_miss_the_slices_of_the_one_before(cluster):
-    await put(cluster, service(), pod("p1"))
-    async with running(cluster) as controllers:
-        await controllers.settle()
-        name = slices(cluster)[0]["metadata"]["name"]
+    async with sliced(cluster, service(), pod("p1")) as (controllers, name):
         theirs = {"metadata": {"labels": {"endpointslice.kubernetes.io/managed-by": "me"}, "ownerReferences": None}}
         await cluster.patch(ENDPOINT_SLICES, name, theirs, namespace=NS)
         await controllers.settle()
@@ -273,10 +262,7 @@ async def test_a_service_made_anew_does_not_miss_the_slices_of_the_one_before(cl
 
 
 async def test_a_slice_that_cannot_go_yet_is_waited_for(cluster):
-    await put(cluster, service(), pod("p1"))
-    async with running(cluster) as controllers:
-        await controllers.settle()
-        name = slices(cluster)[0]["metadata"]["name"]
+    async with sliced(cluster, service(), pod("p1")) as (controllers, name):
         await cluster.going(ENDPOINT_SLICES, name, namespace=NS)
         await flip(cluster, "p1", False)
         await controllers.settle()
