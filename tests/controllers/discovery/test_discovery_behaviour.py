@@ -5,7 +5,7 @@ import contextlib
 import pytest
 from faulty_cluster import FaultyCluster
 from memory_cluster import MemoryCluster
-from running import running
+from running import running, settled
 from scenery import NS, assert_right, flip, hand_made, node, pod, put, service
 
 from seamark.access.informers import Informers
@@ -20,8 +20,7 @@ THEIRS = {"metadata": {"labels": {"endpointslice.kubernetes.io/managed-by": "me"
 async def sliced(cluster, *objects):
     """The controllers at work, and the name of the first slice that they have written."""
     await put(cluster, *objects)
-    async with running(cluster) as controllers:
-        await controllers.settle()
+    async with settled(cluster) as controllers:
         yield controllers, slices(cluster)[0]["metadata"]["name"]
 
 
@@ -46,8 +45,7 @@ def events(cluster):
 
 async def test_one_change_is_one_write_each(cluster):
     await put(cluster, service(), *[pod(f"p{i}") for i in range(250)])
-    async with running(cluster) as controllers:
-        await controllers.settle()
+    async with settled(cluster) as controllers:
         await assert_right(cluster)
         before = len(cluster.written())
         await flip(cluster, "p7", False)
@@ -62,8 +60,7 @@ async def test_one_change_is_one_write_each(cluster):
 
 async def test_nothing_changed_nothing_written(cluster):
     await put(cluster, service(), pod("p1"), service("ext", selector={}), hand_made())
-    async with running(cluster) as controllers:
-        await controllers.settle()
+    async with settled(cluster) as controllers:
         before = len(cluster.written())
         await cluster.patch(PODS, "p1", {"metadata": {"annotations": {"note": "x"}}}, namespace=NS)
         await cluster.patch(SERVICES, "web", {"metadata": {"annotations": {"note": "x"}}}, namespace=NS)
@@ -73,8 +70,8 @@ async def test_nothing_changed_nothing_written(cluster):
 
 async def test_a_restart_writes_nothing(cluster):
     await put(cluster, service(), *[pod(f"p{i}") for i in range(20)], service("ext", selector={}), hand_made())
-    async with running(cluster) as controllers:
-        await controllers.settle()
+    async with settled(cluster):
+        pass
     before = len(cluster.written())
     async with running(cluster) as controllers:
         await controllers.settle(quiet=30)
@@ -84,8 +81,7 @@ async def test_a_restart_writes_nothing(cluster):
 async def test_the_time_of_the_trigger_is_noted(cluster):
     await put(cluster, service(), pod("p1"))
     key = "endpoints.kubernetes.io/last-change-trigger-time"
-    async with running(cluster) as controllers:
-        await controllers.settle()
+    async with settled(cluster) as controllers:
         assert cluster.objects(ENDPOINTS)[0]["metadata"]["annotations"][key] == cluster.now
         await flip(cluster, "p1", False)
         await controllers.settle()
@@ -99,8 +95,7 @@ async def test_the_time_of_the_trigger_is_noted(cluster):
 
 async def test_a_pods_phase_alone_waits_for_the_next_reason_to_look(cluster):
     await put(cluster, service(), pod("p1"), pod("p2"))
-    async with running(cluster) as controllers:
-        await controllers.settle()
+    async with settled(cluster) as controllers:
         await cluster.patch(PODS, "p1", {"status": {"phase": "Failed"}}, namespace=NS)
         await controllers.settle()
         assert len(addresses(cluster)) == 2
@@ -112,8 +107,7 @@ async def test_a_pods_phase_alone_waits_for_the_next_reason_to_look(cluster):
 
 async def test_a_node_that_appears_later_lets_its_pods_in(cluster):
     await put(cluster, service(), pod("p1", node="late"), pod("p2"))
-    async with running(cluster) as controllers:
-        await controllers.settle()
+    async with settled(cluster) as controllers:
         assert len(addresses(cluster)) == 1
         assert events(cluster) == ["FailedToUpdateEndpointSlices"]
         await controllers.clock.advance(600)  # the retries are minutes apart by now
@@ -125,8 +119,7 @@ async def test_a_node_that_appears_later_lets_its_pods_in(cluster):
 
 async def test_a_zone_that_changes_shows_at_the_next_look_only(cluster):
     await put(cluster, service(), pod("p1"))
-    async with running(cluster) as controllers:
-        await controllers.settle()
+    async with settled(cluster) as controllers:
         zone = {"metadata": {"labels": {"topology.kubernetes.io/zone": "zone-x"}}}
         await cluster.patch(NODES, "node-a", zone)
         await controllers.settle()
@@ -139,8 +132,7 @@ async def test_a_zone_that_changes_shows_at_the_next_look_only(cluster):
 async def test_leftovers_are_cleared_at_the_start_but_not_a_leaders_lock(cluster):
     lock = hand_made("lock", annotations={"control-plane.alpha.kubernetes.io/leader": "{}"})
     await put(cluster, hand_made("orphan"), lock)
-    async with running(cluster) as controllers:
-        await controllers.settle()
+    async with settled(cluster) as controllers:
         assert [each["metadata"]["name"] for each in cluster.objects(ENDPOINTS)] == ["lock"]
         await put(cluster, hand_made("later"))
         await controllers.settle()
@@ -149,8 +141,7 @@ async def test_leftovers_are_cleared_at_the_start_but_not_a_leaders_lock(cluster
 
 async def test_a_service_that_goes_takes_its_endpoints_along(cluster):
     await put(cluster, service(), pod("p1"))
-    async with running(cluster) as controllers:
-        await controllers.settle()
+    async with settled(cluster) as controllers:
         await cluster.delete(SERVICES, "web", namespace=NS)
         await controllers.settle()
         assert cluster.objects(ENDPOINTS) == []
@@ -175,8 +166,7 @@ async def test_what_others_do_to_slices_is_put_right(cluster):
 
 async def test_an_edited_endpoints_stays_until_there_is_a_reason_to_look(cluster):
     await put(cluster, service(), pod("p1"))
-    async with running(cluster) as controllers:
-        await controllers.settle()
+    async with settled(cluster) as controllers:
         await cluster.patch(ENDPOINTS, "web", {"subsets": []}, namespace=NS)
         await controllers.settle()
         assert "subsets" not in cluster.objects(ENDPOINTS)[0]
@@ -289,8 +279,7 @@ async def test_an_empty_slice_stays_while_some_pod_offers_its_ports(cluster):
     await put(cluster, service(ports=[{"port": 80, "targetPort": "admin"}]))
     # Without a port to offer and without an address of the Service's family, it could still get either.
     await put(cluster, ported("p1", podIPs=[{"ip": "fd00::1"}]))
-    async with running(cluster) as controllers:
-        await controllers.settle()
+    async with settled(cluster) as controllers:
         assert layout(cluster) == [("IPv4", 0, 0)]
         await put(cluster, ported("p2", "admin"))
         await controllers.settle()
@@ -312,8 +301,7 @@ async def test_an_empty_slice_stays_while_some_pod_offers_its_ports(cluster):
 async def test_a_slice_emptied_by_hand_is_not_taken_for_one_of_the_other_family(cluster):
     ports = [{"port": 80, "targetPort": "nobody offers it"}]
     await put(cluster, pod("p1"), service(ports=ports, ipFamilyPolicy="PreferDualStack"))
-    async with running(cluster) as controllers:
-        await controllers.settle()
+    async with settled(cluster) as controllers:
         assert layout(cluster) == [("IPv4", 0, 1), ("IPv6", 0, 0)]
         for each in slices(cluster):
             await cluster.patch(ENDPOINT_SLICES, each["metadata"]["name"], {"endpoints": []}, namespace=NS)
@@ -323,8 +311,7 @@ async def test_a_slice_emptied_by_hand_is_not_taken_for_one_of_the_other_family(
 
 async def test_another_services_slice_that_looks_like_ours_is_not_ours(cluster):
     await put(cluster, service("one"), service("two"))
-    async with running(cluster) as controllers:
-        await controllers.settle()
+    async with settled(cluster) as controllers:
         [theirs] = [s for s in slices(cluster) if s["metadata"]["labels"]["kubernetes.io/service-name"] == "one"]
         moved = {"metadata": {"labels": {"kubernetes.io/service-name": "two"}}}
         await cluster.patch(ENDPOINT_SLICES, theirs["metadata"]["name"], moved, namespace=NS)
@@ -336,8 +323,7 @@ async def test_another_services_slice_that_looks_like_ours_is_not_ours(cluster):
 async def test_the_mark_of_a_headless_service_is_put_right_where_endpoints_change(cluster):
     await put(cluster, service(clusterIP="None"), pod("p1"))
     mark = "service.kubernetes.io/headless"
-    async with running(cluster) as controllers:
-        await controllers.settle()
+    async with settled(cluster) as controllers:
         name = slices(cluster)[0]["metadata"]["name"]
         await cluster.patch(ENDPOINT_SLICES, name, {"metadata": {"labels": {mark: None}}}, namespace=NS)
         await put(cluster, pod("p2"))
@@ -354,8 +340,7 @@ async def test_the_mark_of_a_headless_service_is_put_right_where_endpoints_chang
 
 async def test_metadata_that_others_write_on_slices_is_no_reason_to_look(cluster):
     await put(cluster, service(), *[pod(f"p{i}") for i in range(150)], service("ext", selector={}), hand_made())
-    async with running(cluster) as controllers:
-        await controllers.settle()
+    async with settled(cluster) as controllers:
         before = len(cluster.written())
         note = {"metadata": {"annotations": {"mine": "x"}, "ownerReferences": None}}
         for each in slices(cluster):
@@ -384,8 +369,7 @@ async def test_a_namespace_that_is_going_away_is_left_in_peace(cluster):
 async def test_a_selector_decides_who_keeps_the_slices(cluster):
     await put(cluster, service("web", selector={}), hand_made("web"), pod("p1"))
     managed_by = "endpointslice.kubernetes.io/managed-by"
-    async with running(cluster) as controllers:
-        await controllers.settle()
+    async with settled(cluster) as controllers:
         [each] = slices(cluster)
         assert each["metadata"]["labels"][managed_by] == "endpointslicemirroring-controller.k8s.io"
         await cluster.patch(SERVICES, "web", {"spec": {"selector": {"app": "web"}}}, namespace=NS)
@@ -399,8 +383,7 @@ async def test_hints_follow_the_nodes(cluster):
     auto = {"service.kubernetes.io/topology-mode": "Auto"}
     pods = [pod(f"p{i}", node=f"node-{'abc'[i % 3]}") for i in range(9)]
     await put(cluster, service(annotations=auto), *pods)
-    async with running(cluster) as controllers:
-        await controllers.settle()
+    async with settled(cluster) as controllers:
         assert all(e["hints"]["forZones"] for e in slices(cluster)[0]["endpoints"])
         assert events(cluster) == ["TopologyAwareHintsEnabled"]
         down = {"status": {"conditions": [{"type": "Ready", "status": "False"}]}}
@@ -413,8 +396,7 @@ async def test_hints_follow_the_nodes(cluster):
 
 async def test_a_burst_is_written_together(cluster):
     await put(cluster, service(), *[pod(f"p{i}") for i in range(50)])
-    async with running(cluster, settings=DiscoverySettings(batch=1.0)) as controllers:
-        await controllers.settle()
+    async with settled(cluster, settings=DiscoverySettings(batch=1.0)) as controllers:
         before = len(cluster.written())
         await flip(cluster, "p0", False)
         await controllers.clock.advance(0.01)
@@ -429,8 +411,7 @@ async def test_a_burst_is_written_together(cluster):
 
 async def test_a_large_endpoints_rests_between_two_writes(cluster):
     await put(cluster, service(), *[pod(f"p{i}") for i in range(500)])
-    async with running(cluster) as controllers:
-        await controllers.settle()
+    async with settled(cluster) as controllers:
         before = len(cluster.written("Endpoints"))
         for i in range(100):
             await flip(cluster, f"p{i}", False)
@@ -445,8 +426,7 @@ async def test_a_large_endpoints_rests_between_two_writes(cluster):
 async def test_an_informer_that_lags_behind_does_not_make_it_write_twice(cluster):
     through = FaultyCluster(cluster)
     await put(cluster, service(), pod("p1"))
-    async with running(cluster, through=through) as controllers:
-        await controllers.settle()
+    async with settled(cluster, through=through) as controllers:
         before = len(cluster.written())
         for _ in range(3):
             through.lag(ENDPOINTS, ENDPOINT_SLICES)
@@ -470,8 +450,7 @@ async def test_an_informer_that_lags_behind_does_not_make_it_write_twice(cluster
 
 async def test_only_the_controllers_asked_for_run(cluster):
     await put(cluster, service(), pod("p1"))
-    async with running(cluster, which=("endpoints",)) as controllers:
-        await controllers.settle()
+    async with settled(cluster, which=("endpoints",)) as controllers:
         assert controllers.manager.ready.is_set()
         assert slices(cluster) == []
         assert len(cluster.objects(ENDPOINTS)) == 1
