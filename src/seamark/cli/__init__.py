@@ -18,7 +18,7 @@ Shared by the verbs:
 - ``settings``: from flags to a configuration
 - ``clusters``: which cluster is meant; ``data_dir``: which Seamark of this machine
 - ``light_imports``: imports some libraries at less cost
-- ``failure``: an expected failure
+- ``failure``: an expected failure; ``signals``: how a command that runs on is told to end
 - ``terminal``: colours, widths and progress; ``logging_setup``: the log
 """
 
