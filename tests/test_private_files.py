@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from seamark.private_files import check_private, make_private_directory, open_log, open_private
+from seamark.private_files import check_private, make_private_directory, open_log, open_private, write_private
 
 CREATE = os.O_RDWR | os.O_CREAT
 ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as two users")
@@ -218,3 +218,13 @@ def test_an_ordinary_user_reads_nothing_of_a_server_in_an_open_directory(tmp_pat
     finally:
         server.terminate()
         server.communicate()
+
+
+def test_a_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
+    path = tmp_path / "secret"
+    write_private(path, b"one")
+    monkeypatch.setattr("os.fsync", lambda _: (_ for _ in ()).throw(OSError("disk full")))
+    with pytest.raises(OSError, match="disk full"):
+        write_private(path, b"two")
+    assert path.read_bytes() == b"one"
+    assert [p.name for p in tmp_path.iterdir()] == ["secret"]

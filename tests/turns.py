@@ -1,8 +1,9 @@
-"""Waiting for tasks by counting turns of the event loop, which a busy machine does not shorten as it does a sleep."""
+"""Waiting in an event loop for what a test needs: never for a time, which a busy machine would make too short."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 from seamark.store.sqlite import SqliteStore
 
@@ -11,6 +12,12 @@ async def turns(count: int = 60) -> None:
     """Let every task run until all of them wait for something."""
     for _ in range(count):
         await asyncio.sleep(0)
+
+
+async def until(true: Callable[[], object]) -> None:
+    """Return once something is true that other tasks, threads or the kernel bring about."""
+    while not true():
+        await asyncio.sleep(0.001)
 
 
 async def drained(store: SqliteStore) -> None:

@@ -92,6 +92,22 @@ def _check(path: Path, found: os.stat_result, what: int | Path) -> None:
             logger.warning("%s had mode %04o; now only its owner may read it", path, stat.S_IMODE(found.st_mode))
 
 
+def write_private(path: Path, data: bytes) -> None:
+    """Replace a file in one step, so that it is never seen half written; only its owner may read it."""
+    import tempfile  # here, because most commands end before they need it
+
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+    try:
+        with os.fdopen(handle, "wb") as out:
+            out.write(data)
+            out.flush()
+            os.fsync(out.fileno())
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
 def sync_directory(path: Path) -> None:
     """Make the names in a directory durable: a new file, or one that was renamed."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -109,7 +125,7 @@ def open_log(path: str, flags: int) -> int:
     try:
         found = os.lstat(path)
     except FileNotFoundError:
-        pass
+        pass  # it is created below
     else:
         if stat.S_ISLNK(found.st_mode) and found.st_uid not in (0, os.geteuid()):
             raise OSError(errno.EPERM, "it is a symbolic link that belongs to another user")

@@ -18,6 +18,7 @@ from seamark.api.authorization import User
 from seamark.config import settled
 from seamark.daemon import Daemon
 from seamark.kinds.resource import CONFIGMAPS, DEPLOYMENTS, EVENTS, LEASES, NAMESPACES, SERVICES, Resource
+from turns import until
 from virtual_time import HastyClock
 
 ACCESS_REVIEWS = Resource(
@@ -78,11 +79,6 @@ async def following(informer):
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-
-
-async def until(condition):
-    while not condition():
-        await asyncio.sleep(0.005)
 
 
 async def test_the_life_of_an_object(cluster):

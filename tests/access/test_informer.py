@@ -49,6 +49,13 @@ async def running(*informers):
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
+@contextlib.asynccontextmanager
+async def synced(informer):
+    async with running(informer):
+        await informer.synced.wait()
+        yield
+
+
 async def until(condition):
     for _ in range(10_000):
         if condition():
@@ -161,8 +168,7 @@ async def test_follows_in_order_and_skips_what_the_projection_does_not_see():
     cluster, clock, replay = SmallCluster(), HastyClock(), Replay()
     informer = informer_of(cluster, clock)
     informer.on_change(replay)
-    async with running(informer):
-        await informer.synced.wait()
+    async with synced(informer):
         cluster.put("a", color="red")
         cluster.put("a", color="red", unseen=1)
         cluster.put("a", color="green")
@@ -195,8 +201,7 @@ async def test_says_when_the_server_is_out_of_sight_and_keeps_what_it_knows(capl
     cluster, clock = SmallCluster(), HastyClock()
     informer = informer_of(cluster, clock)
     cluster.put("a")
-    async with running(informer):
-        await informer.synced.wait()
+    async with synced(informer):
         await until(lambda: cluster.open)
         assert informer.connected
         assert informer.lag == 0
@@ -227,8 +232,7 @@ async def test_backs_off_longer_each_time_and_begins_anew_after_success():
     cluster, clock = SmallCluster(), HastyClock()
     informer = informer_of(cluster, clock)
     cluster.failures += [errors.ServiceUnavailable("refused")] * 8
-    async with running(informer):
-        await informer.synced.wait()
+    async with synced(informer):
         assert clock.slept == pytest.approx([1.2, 2.4, 4.8, 9.6, 19.2, 38.4, 45, 45])
         cluster.put("a")
         await caught_up(informer, cluster)
@@ -242,16 +246,15 @@ async def test_waits_as_long_as_the_server_asks():
     cluster, clock = SmallCluster(), HastyClock()
     informer = informer_of(cluster, clock)
     cluster.failures += [errors.TooManyRequests("slow down", retry_after=7)]
-    async with running(informer):
-        await informer.synced.wait()
+    async with synced(informer):
+        pass
     assert clock.slept == [7]
 
 
 async def test_a_server_that_forgets_at_once_is_not_hammered():
     cluster, clock = SmallCluster(), HastyClock()
     informer = informer_of(cluster, clock)
-    async with running(informer):
-        await informer.synced.wait()
+    async with synced(informer):
         for _ in range(3):
             await until(lambda: cluster.open)
             cluster.cut(errors.Expired("too old"))
@@ -281,8 +284,7 @@ async def test_late_readers_are_told_what_is_there():
     cluster, clock, replay = SmallCluster(), HastyClock(), Replay()
     informer = informer_of(cluster, clock)
     cluster.put("a", color="red")
-    async with running(informer):
-        await informer.synced.wait()
+    async with synced(informer):
         informer.on_change(replay)
         assert list(replay.objects) == ["a"]
         assert informer.index("color", colors).keys("red") == ["default/a"]
@@ -355,8 +357,7 @@ async def test_an_object_that_cannot_be_decoded_is_absent_and_the_others_are_not
     cluster.put("bad", size="large")
     informer = informer_of(cluster, HastyClock())
     informer.on_change(told)
-    async with running(informer):
-        await informer.synced.wait()
+    async with synced(informer):
         assert sorted(informer.keys()) == ["default/good"]
         assert sorted(informer.unreadable) == ["default/bad"]
         cluster.put("good", color="blue")
@@ -374,8 +375,7 @@ async def test_an_object_that_turns_strange_is_told_as_deleted_and_comes_back_wh
     cluster.put("a", color="red")
     informer = informer_of(cluster, HastyClock())
     informer.on_change(told)
-    async with running(informer):
-        await informer.synced.wait()
+    async with synced(informer):
         cluster.put("a", size="large")
         cluster.put("a", size="larger")  # strange in the same way: logged once
         await caught_up(informer, cluster)
@@ -397,8 +397,7 @@ async def test_a_list_after_a_lost_connection_forgets_strange_objects_that_are_g
     for name in ("stays", "goes", "mends"):
         cluster.put(name, size="large")
     informer = informer_of(cluster, HastyClock())
-    async with running(informer):
-        await informer.synced.wait()
+    async with synced(informer):
         cluster.cut(errors.InternalError("lost"))
         cluster.remove("goes")
         cluster.put("mends", size=1)
@@ -429,8 +428,7 @@ async def test_a_defect_does_not_end_an_informer(caplog):
     cluster.failures.append(RuntimeError("a defect"))
     cluster.put("a")
     informer = informer_of(cluster, clock)
-    async with running(informer):
-        await informer.synced.wait()
+    async with synced(informer):
         assert informer.keys() == ["default/a"]
     assert "pods: an event could not be handled" in caplog.text
 

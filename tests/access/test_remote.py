@@ -13,7 +13,6 @@ from seamark import errors
 from seamark.access.credentials import Fixed, Identity, bearer
 from seamark.access.informer import Informer
 from seamark.access.kubeconfig import Connection
-from seamark.access.ratelimit import RateLimit
 from seamark.access.remote import RemoteCluster
 from seamark.kinds.resource import ENDPOINT_SLICES, NODES, PODS, SERVICES
 from virtual_time import HastyClock
@@ -486,18 +485,6 @@ async def test_a_refused_identity_is_renewed_once():
         with pytest.raises(errors.Unauthorized):
             await cluster.get(PODS, "a", namespace="default")
         assert len(cluster.server.requests) == 1
-
-
-async def test_rate_limit():
-    clock = HastyClock()
-    limit = RateLimit(rate=2, burst=3, clock=clock)
-    async with cluster_at(ok, limit=limit) as cluster:
-        for _ in range(5):
-            await cluster.get(PODS, "a", namespace="default")
-        assert clock.slept == [0.5, 0.5]
-        clock.now = 100.0
-        await cluster.get(PODS, "a", namespace="default")
-        assert len(clock.slept) == 2
 
 
 async def test_impersonation_headers_are_sent():

@@ -41,3 +41,9 @@ async def established(api: Served, name: str = NAME) -> None:
         conditions = (await lines.wait_for(count))[-1]["object"]["status"].get("conditions") or ()
         if any(found["type"] == "Established" and found["status"] == "True" for found in conditions):
             return
+
+
+async def defined(api: Served, *versions: Any, **names: Any) -> None:
+    """Define widgets, and wait until they are served."""
+    await api.post(DEFINITIONS, definition(*versions, **names))
+    await established(api)

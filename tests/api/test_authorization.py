@@ -49,12 +49,10 @@ def test_anything_else_is_nobody(authenticator, header):
     assert authenticator.user({"authorization": header}, None) is ANONYMOUS
 
 
-def test_a_certificate_says_who(authenticator, tmp_path):
+def test_a_certificate_says_who(authenticator, authority):
     from cryptography import x509
     from cryptography.hazmat.primitives.serialization import Encoding
 
-    authority = Authority(tmp_path)
-    authority.prepare(["x"])
     pem, _ = authority.client("ann", ["readers", "writers"])
     der = x509.load_pem_x509_certificate(pem).public_bytes(Encoding.DER)
     credential = ("authentication.kubernetes.io/credential-id", (f"X509SHA256={sha256(der).hexdigest()}",))
@@ -92,9 +90,7 @@ def test_the_admins_certificate_is_good_as_long_as_its_file_holds_it(tmp_path):
     assert known.user({"authorization": f"Bearer {OTHER}"}, second).name == "other", "a token is asked first"
 
 
-def test_a_server_that_keeps_no_certificate_knows_no_admins(authenticator, tmp_path):
-    authority = Authority(tmp_path)
-    authority.prepare(["x"])
+def test_a_server_that_keeps_no_certificate_knows_no_admins(authenticator, authority):
     with pytest.raises(Unauthorized):
         authenticator.user({}, ssl.PEM_cert_to_DER_cert(authority.admin_certificate()[0].decode()))
 

@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
-from seamark.api.certificates import DAY, Authority, write_private
+from seamark.api.certificates import DAY, Authority
 from seamark.api.identity.keys import LOOK_SECONDS
 from seamark.api.renewal import Renewal
+from seamark.private_files import write_private
 from virtual_time import VirtualClock
 
 NAMES = ["localhost", "127.0.0.1"]

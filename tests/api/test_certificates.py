@@ -5,10 +5,9 @@ import ssl
 import stat
 
 import pytest
-import yaml
 from cryptography import x509
 
-from seamark.api.certificates import DAY, SERVER_DAYS, Authority, kubeconfig, write_private
+from seamark.api.certificates import DAY, SERVER_DAYS, Authority
 from virtual_time import VirtualClock
 
 
@@ -177,27 +176,3 @@ def test_the_context_takes_what_was_made(authority):
     context = authority.tls()
     assert context.verify_mode == ssl.CERT_OPTIONAL
     assert context.minimum_version == ssl.TLSVersion.TLSv1_2
-
-
-def test_a_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
-    path = tmp_path / "secret"
-    write_private(path, b"one")
-    monkeypatch.setattr("os.fsync", lambda _: (_ for _ in ()).throw(OSError("disk full")))
-    with pytest.raises(OSError, match="disk full"):
-        write_private(path, b"two")
-    assert path.read_bytes() == b"one"
-    assert [p.name for p in tmp_path.iterdir()] == ["secret"]
-
-
-def test_a_kubeconfig_has_everything_inside():
-    found = yaml.safe_load(kubeconfig(server="https://x:1", ca=b"pem", token="t"))
-    assert found["clusters"][0]["cluster"] == {"server": "https://x:1", "certificate-authority-data": "cGVt"}
-    assert found["users"][0]["user"] == {"token": "t"}
-    assert found["current-context"] == found["contexts"][0]["name"]
-    assert "certificate-authority-data" not in kubeconfig(server="http://x", ca=None, token="t")
-    found = yaml.safe_load(kubeconfig(server="https://x:1", ca=b"pem", token="t", certificate=(b"crt", b"key")))
-    assert found["users"][0]["user"] == {
-        "client-certificate-data": "Y3J0",
-        "client-key-data": "a2V5",
-        "token": "t",
-    }

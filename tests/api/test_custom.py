@@ -7,7 +7,7 @@ import uuid
 from typing import Any
 
 import pytest
-from custom_resources import BASE, DEFINITIONS, NAME, definition, established, version, widget
+from custom_resources import BASE, DEFINITIONS, NAME, defined, definition, established, version, widget
 from served import OTHER, Answer, Served, served
 
 from seamark.api import custom
@@ -26,8 +26,7 @@ async def until(api: Served, path: str, status: int = 200) -> None:
 
 
 async def test_an_established_kind_is_served(api: Served) -> None:
-    await api.post(DEFINITIONS, definition(shortNames=["wd"]))
-    await established(api)
+    await defined(api, shortNames=["wd"])
     made = await api.post(BASE, widget("a", size=3))
     assert (made["metadata"]["generation"], made["spec"]) == (1, {"size": 3})
     refused = await api.ask("POST", BASE, widget("b", size=30))
@@ -42,16 +41,14 @@ async def test_who_may_not_define_or_read_is_refused() -> None:
     async with served(rbac=True) as api:
         refused = await api.ask("POST", DEFINITIONS, definition(), token=OTHER)
         assert refused.status == 403
-        await api.post(DEFINITIONS, definition())
-        await established(api)
+        await defined(api)
         assert (await api.ask("GET", BASE, token=OTHER)).status == 403
 
 
 async def test_kinds_are_served_again_after_a_restart(tmp_path) -> None:
     url = f"sqlite:///{tmp_path}/store.db"
     async with served(url=url) as api:
-        await api.post(DEFINITIONS, definition())
-        await established(api)
+        await defined(api)
         await api.post(BASE, widget("a", size=3))
     async with served(url=url) as api:
         await api.api.definitions.caught_up.wait()
@@ -59,8 +56,7 @@ async def test_kinds_are_served_again_after_a_restart(tmp_path) -> None:
 
 
 async def test_a_definition_takes_its_instances_along(api: Served) -> None:
-    await api.post(DEFINITIONS, definition())
-    await established(api)
+    await defined(api)
     await api.post(BASE, widget("a"))
     held = widget("b")
     held["metadata"]["finalizers"] = ["example.com/hold"]
@@ -78,8 +74,7 @@ async def test_a_definition_takes_its_instances_along(api: Served) -> None:
 
 
 async def test_instances_of_a_version_that_is_no_longer_served_go_too(api: Served) -> None:
-    await api.post(DEFINITIONS, definition())
-    await established(api)
+    await defined(api)
     await api.post(BASE, widget("a"))
     off = definition(version() | {"served": False})["spec"]["versions"]
     await api.merge(f"{DEFINITIONS}/{NAME}", {"spec": {"versions": off}})
@@ -92,8 +87,7 @@ async def test_instances_of_a_version_that_is_no_longer_served_go_too(api: Serve
 async def test_a_deletion_goes_on_after_a_restart(tmp_path) -> None:
     url = f"sqlite:///{tmp_path}/store.db"
     async with served(url=url) as api:
-        await api.post(DEFINITIONS, definition())
-        await established(api)
+        await defined(api)
         held = widget("b")
         held["metadata"]["finalizers"] = ["example.com/hold"]
         await api.post(BASE, held)
@@ -118,8 +112,7 @@ async def test_names_are_free_at_the_moment_when_their_definition_is_gone(
         await go_on.wait()
 
     monkeypatch.setattr(definitions, "_finish", finish_slowly)
-    await api.post(DEFINITIONS, definition())
-    await established(api)
+    await defined(api)
     await api.post(DEFINITIONS, definition(plural="wonders"))
     path = f"{DEFINITIONS}/wonders.example.com"
     while await accepted(api, path) != "False":
@@ -137,8 +130,7 @@ async def accepted(api: Served, path: str) -> str | None:
 
 
 async def test_names_are_free_again_when_their_definition_is_gone(api: Served) -> None:
-    await api.post(DEFINITIONS, definition(shortNames=["w"]))
-    await established(api)
+    await defined(api, shortNames=["w"])
     await api.post(DEFINITIONS, definition(plural="wonders", kind="Wonder", shortNames=["w"]))
     assert (await api.ask("GET", BASE.replace("widgets", "wonders"))).status == 404
     await api.delete(f"{DEFINITIONS}/{NAME}")
@@ -149,8 +141,7 @@ async def test_names_are_free_again_when_their_definition_is_gone(api: Served) -
 async def test_a_definition_takes_the_kind_of_one_that_goes_at_the_same_time(
     api: Served, caplog: pytest.LogCaptureFixture
 ) -> None:
-    await api.post(DEFINITIONS, definition())
-    await established(api)
+    await defined(api)
     (row,) = [row for row in (await api.store.read("/", "0")).rows if row.key.endswith(NAME)]
     other = Write(row.key.replace("widgets", "wonders"), row.value.replace(b"widgets", b"wonders"))
     await api.store.commit([Write(row.key, None), other])
@@ -170,8 +161,7 @@ async def test_what_the_store_refuses_is_tried_again(api: Served, monkeypatch: p
         await add(kind)
 
     monkeypatch.setattr(definitions, "_load", fails_at_first)
-    await api.post(DEFINITIONS, definition())
-    await established(api)
+    await defined(api)
     await api.get(BASE)
     assert not failures
 
@@ -217,8 +207,7 @@ async def test_objects_are_as_large_as_etcd_takes_them(shared: bool, request: py
 
 
 async def test_defaults_come_to_what_was_stored_before_them(api: Served) -> None:
-    await api.post(DEFINITIONS, definition())
-    await established(api)
+    await defined(api)
     await api.post(BASE, widget("a", size=3))
     spec = {
         "type": "object",
@@ -235,8 +224,7 @@ async def test_discovery_tells_which_version_is_stored_if_it_is_served(api: Serv
         [found] = (await api.get(f"/apis/example.com/{version}"))["resources"]
         return found.get("storageVersionHash")
 
-    await api.post(DEFINITIONS, definition(version("v1"), version("v2", storage=False)))
-    await established(api)
+    await defined(api, version("v1"), version("v2", storage=False))
     assert await told("v1") == await told("v2") == "gIwvi5rymmg="
     versions = [version("v1") | {"served": False}, version("v2", storage=False)]
     await api.merge(f"{DEFINITIONS}/{NAME}", {"spec": {"versions": versions}})
@@ -246,8 +234,7 @@ async def test_discovery_tells_which_version_is_stored_if_it_is_served(api: Serv
 
 async def test_versions_show_the_same_objects_by_their_own_fields(api: Served) -> None:
     colored = {"type": "object", "properties": {"size": {"type": "integer"}, "color": {"type": "string"}}}
-    await api.post(DEFINITIONS, definition(version("v1", colored), version("v2", storage=False)))
-    await established(api)
+    await defined(api, version("v1", colored), version("v2", storage=False))
     await api.post(BASE, widget("a", size=3, color="red"))
     other = BASE.replace("/v1/", "/v2/")
     assert (await api.get(f"{other}/a"))["spec"] == {"size": 3}
@@ -258,8 +245,7 @@ async def test_versions_show_the_same_objects_by_their_own_fields(api: Served) -
 async def test_a_kind_that_keeps_all_fields_can_be_applied(api: Served) -> None:
     free = version()
     free["schema"]["openAPIV3Schema"] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    await api.post(DEFINITIONS, definition(free))
-    await established(api)
+    await defined(api, free)
     for manager, more in (("one", {"spec": {"a": 1}, "more": [1]}), ("two", {"other": {"b": 2}})):
         config = {**widget("w"), **more}
         if manager == "two":
@@ -281,8 +267,7 @@ KEEPING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 async def test_fields_that_no_schema_knows_have_their_own_managers(api: Served, known: object) -> None:
     """Maps are owned key by key, lists and all else as a whole."""
     spec = KEEPING if known is None else {**KEEPING, "properties": known}
-    await api.post(DEFINITIONS, definition(version(spec=spec)))
-    await established(api)
+    await defined(api, version(spec=spec))
 
     async def apply(manager: str, **spec: object) -> Answer:
         where = f"{BASE}/w?fieldManager={manager}"
@@ -316,8 +301,7 @@ async def test_values_of_wrong_types_are_refused(api: Served, spec: object) -> N
         "l": {"type": "array", "items": text, "x-kubernetes-list-type": "set"},
         "m": {"type": "object", "additionalProperties": text},
     }
-    await api.post(DEFINITIONS, definition(version(spec={"type": "object", "properties": fields})))
-    await established(api)
+    await defined(api, version(spec={"type": "object", "properties": fields}))
     await api.post(BASE, widget("a", a={"b": "x"}, l=["x"], m={"a": "b"}))
     wrong = {"spec": spec}
     answers = [
@@ -330,8 +314,7 @@ async def test_values_of_wrong_types_are_refused(api: Served, spec: object) -> N
 
 
 async def test_managers_stay_when_another_version_is_written(api: Served) -> None:
-    await api.post(DEFINITIONS, definition(version(), version("v2", storage=False)))
-    await established(api)
+    await defined(api, version(), version("v2", storage=False))
     await api.post(f"{BASE}?fieldManager=one", widget("a", size=3))
     other = BASE.replace("/v1/", "/v2/")
     made = await api.merge(f"{other}/a?fieldManager=two", {"metadata": {"labels": {"a": "b"}}})
@@ -360,8 +343,7 @@ async def changed(api: Served, *versions: object) -> None:
 
 
 async def test_what_is_kept_of_objects_follows_the_definition(api: Served) -> None:
-    await api.post(DEFINITIONS, definition())
-    await established(api)
+    await defined(api)
     made = await api.post(BASE, widget("a", size=3))
     since = int(made["metadata"]["resourceVersion"]) - 1
     for colour in ("red", "blue"):
@@ -375,8 +357,7 @@ async def test_what_is_kept_of_objects_follows_the_definition(api: Served) -> No
 
 
 async def test_objects_are_decoded_once_for_all_reads_of_a_version(api: Served) -> None:
-    await api.post(DEFINITIONS, definition(version(), version("v2", storage=False)))
-    await established(api)
+    await defined(api, version(), version("v2", storage=False))
     await api.post(BASE, widget("a", size=3))
     await api.get(BASE)
     kind = api.api.kinds.by_plural("example.com", "v2", "widgets")
@@ -395,8 +376,7 @@ async def test_objects_are_decoded_once_for_all_reads_of_a_version(api: Served) 
 
 async def test_every_version_is_selected_by_its_own_fields(api: Served) -> None:
     by_size = {"selectableFields": [{"jsonPath": ".spec.size"}]}
-    await api.post(DEFINITIONS, definition(version(), version("v2", storage=False, **by_size)))
-    await established(api)
+    await defined(api, version(), version("v2", storage=False, **by_size))
     await api.post(BASE, widget("a", size=3))
     assert len((await api.get(f"{BASE}?fieldSelector=metadata.name!=b"))["items"]) == 1
     other = BASE.replace("v1", "v2")
@@ -413,8 +393,7 @@ FAULTY = """{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a
 async def test_repeated_keys_are_told_before_unknown_fields_and_those_of_embedded_objects_last(api: Served) -> None:
     embedded = {"type": "object", "x-kubernetes-embedded-resource": True, "x-kubernetes-preserve-unknown-fields": True}
     spec = {"type": "object", "properties": {"size": {"type": "integer"}, "template": embedded}}
-    await api.post(DEFINITIONS, definition(version(spec=spec)))
-    await established(api)
+    await defined(api, version(spec=spec))
     refused = await api.ask("POST", f"{BASE}?fieldValidation=Strict", FAULTY.encode())
     assert refused.json["message"].partition("strict decoding error: ")[2].split(", ") == [
         'duplicate field "metadata.name"',
@@ -456,8 +435,7 @@ async def test_a_plural_can_be_the_singular_and_a_short_name_too(api: Served) ->
     assert (await api.get(path))["items"] == []
     await api.delete(f"{DEFINITIONS}/sheep.example.com")
     await until(api, path, 404)
-    await api.post(DEFINITIONS, definition())
-    await established(api)
+    await defined(api)
 
 
 async def test_a_definition_that_cannot_be_served_keeps_no_other_from_it(
@@ -473,8 +451,7 @@ async def test_a_definition_that_cannot_be_served_keeps_no_other_from_it(
 
     monkeypatch.setattr(api.api.definitions, "_load", fail)
     await api.post(DEFINITIONS, definition(plural="odd", kind="Odd"))
-    await api.post(DEFINITIONS, definition())
-    await established(api)
+    await defined(api)
     assert (await api.get(BASE))["items"] == []
     assert "cannot serve the definition odd.example.com" in caplog.text
 
@@ -495,7 +472,6 @@ async def test_why_a_definition_cannot_be_served_is_told_once(
         await load(kind)
 
     monkeypatch.setattr(definitions, "_load", fail)
-    await api.post(DEFINITIONS, definition())
-    await established(api)
+    await defined(api)
     told = [record.getMessage() for record in caplog.records if record.name == custom._log.name]
     assert told == [f"cannot serve the definition {NAME} yet: {why}" for why in ("not now", "nor now")]

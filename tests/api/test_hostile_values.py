@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from custom_resources import BASE as WIDGETS
-from custom_resources import DEFINITIONS, definition, established, version, widget
+from custom_resources import DEFINITIONS, defined, definition, established, version, widget
 from served import Served
 
 from seamark.api.http.url import check_timeout
@@ -210,8 +210,7 @@ async def test_a_manager_without_a_name(api: Served) -> None:
 @pytest.mark.parametrize("path", [f".spec[{LONG}]", f".spec.rows[{'0' * 5000}1].key"])
 async def test_columns_of_custom_resources(api: Served, path: str) -> None:
     column = {"name": "Rows", "type": "string", "jsonPath": path}
-    await api.post(DEFINITIONS, definition(version(additionalPrinterColumns=[column])))
-    await established(api)
+    await defined(api, version(additionalPrinterColumns=[column]))
     await api.post(WIDGETS, widget("a"))
     table = await api.ask("GET", WIDGETS, headers={"accept": "application/json;as=Table;v=v1;g=meta.k8s.io"})
     assert table.status == 200, table
@@ -265,8 +264,7 @@ def nested(levels: int, inner: Any, *around: str) -> Any:
 @pytest.mark.parametrize("levels", [150, 250, 350, 450, 700])
 async def test_objects_of_custom_kinds_that_are_nested_deep_can_be_read_in_every_way(api: Served, levels: int) -> None:
     """One that is taken can be written out as YAML, too, alone and in a list; deeper ones are refused."""
-    await api.post(DEFINITIONS, definition(version(spec=OPEN)))
-    await established(api)
+    await defined(api, version(spec=OPEN))
     deep = widget("deep", **nested(levels, 1, "a"))
     statuses = [(await api.ask("POST", WIDGETS, deep)).status]
     statuses.append((await api.ask("PATCH", f"{WIDGETS}/deep?fieldManager=m&force=true", deep, type=APPLY)).status)

@@ -53,3 +53,11 @@ async def running(cluster, *, through=None, which=DISCOVERY, settings=None):
         yield controllers
     finally:
         await controllers.stop()
+
+
+@contextlib.asynccontextmanager
+async def settled(cluster, **more):
+    """The same, once they have written what there is to be written."""
+    async with running(cluster, **more) as controllers:
+        await controllers.settle()
+        yield controllers

@@ -92,7 +92,7 @@ async def assert_right(cluster):
         )
     }
     nodes = {each.metadata.name: each for each in listed[NODES]}
-    topology = Topology(hints.zone_shares(nodes.values()), hinted=True)
+    topology = Topology(hints.ZoneCpus(nodes.values()).shares, hinted=True)
     by_name = {each.metadata.name: each for each in listed[ENDPOINTS]}
     services = {each.metadata.name: each for each in listed[SERVICES]}
     for web in services.values():

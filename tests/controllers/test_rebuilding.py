@@ -3,7 +3,7 @@
 import pytest
 from memory_cluster import MemoryCluster
 from own_cluster import own_cluster
-from running import running
+from running import settled
 from scenery import assert_right, flip, node, pod, put, service
 from workload_world import world
 
@@ -52,8 +52,7 @@ async def a_slice_is_edited(cluster):
 async def test_discovery_comes_right(change, state, part, method):
     cluster = MemoryCluster()
     await put(cluster, node(), service(), pod("p1"), pod("p2"))
-    async with running(cluster) as controllers:
-        await controllers.settle()
+    async with settled(cluster) as controllers:
         spoiled = state_of(controllers.manager, state)
         fail_once(getattr(spoiled, part) if part else spoiled, method)
         await change(cluster)
@@ -65,8 +64,7 @@ async def test_discovery_comes_right(change, state, part, method):
 async def test_a_rebuild_writes_nothing_where_nothing_is_wrong():
     cluster = MemoryCluster()
     await put(cluster, node(), service(), pod("p1"), pod("p2"))
-    async with running(cluster) as controllers:
-        await controllers.settle()
+    async with settled(cluster) as controllers:
         before = cluster.written()
         fail_once(state_of(controllers.manager, "members"), "_file")
         await cluster.patch(PODS, "p1", {"metadata": {"labels": {"irrelevant": "x"}}}, namespace="default")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from test_running_pods import SERVER, log_of, pod, running, until
+from pods_that_run import SERVER, log_of, pod, ready, running, until
 
 from seamark.config import settled
 from seamark.daemon.requirements import StartError, machines_for
@@ -22,10 +22,6 @@ print(*map(ask, sys.argv[1:]))
 """
 # Without a probe a Pod is ready as soon as its process runs, which may be before the process listens.
 LISTENS = {"tcpSocket": {"port": 8080}, "periodSeconds": 1, "timeoutSeconds": 60}
-
-
-def ready(found):
-    return found is not None and found.ready
 
 
 async def test_pods_of_both_sorts(tmp_path):

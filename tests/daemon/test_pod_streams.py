@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from test_running_pods import SERVER, daemon, pod, until  # noqa: F401
+from pods_that_run import SERVER, pod, ready, until
 
 from seamark import errors
 from seamark.access.pod_streams import STDERR, STDIN, STDOUT, Command, LogOptions
@@ -12,11 +12,7 @@ from seamark.kinds.resource import PODS
 ALL = frozenset({STDIN, STDOUT, STDERR})
 
 
-def ready(found):
-    return found is not None and found.ready
-
-
-async def running(daemon, name, script, **more):  # noqa: F811
+async def running(daemon, name, script, **more):
     made = pod(name, script)
     made["spec"]["containers"][0].update(more)
     cluster = daemon.api.cluster("apiserver")
@@ -31,7 +27,7 @@ async def everything(session, stream=STDOUT):
     return got
 
 
-async def test_commands_in_a_container(daemon):  # noqa: F811
+async def test_commands_in_a_container(daemon):
     pods = daemon.api.connecting.pods
     uid = await running(daemon, "web", SERVER)
     session = await pods.open(uid, "main", Command(("sh", "-c", "cat; echo $HOSTNAME >&2; exit 3"), ALL))
@@ -63,7 +59,7 @@ async def test_commands_in_a_container(daemon):  # noqa: F811
         await pods.open("other", "main", Command(("sh",), ALL))
 
 
-async def test_attached_to_a_container_with_input(daemon):  # noqa: F811
+async def test_attached_to_a_container_with_input(daemon):
     pods = daemon.api.connecting.pods
     script = "print('got', input(), flush=True); input()"
     uid = await running(daemon, "talks", script, stdin=True, stdinOnce=True)
@@ -78,7 +74,7 @@ async def test_attached_to_a_container_with_input(daemon):  # noqa: F811
     assert b"EOFError" in b"".join([piece async for piece in lines])
 
 
-async def test_connections_to_a_pod(daemon):  # noqa: F811
+async def test_connections_to_a_pod(daemon):
     pods = daemon.api.connecting.pods
     uid = await running(daemon, "web", SERVER)
     life = daemon.api.connecting.pods._hosting.lives[uid]
@@ -102,7 +98,7 @@ async def test_connections_to_a_pod(daemon):  # noqa: F811
         await pods.dial(uid, 8081)
 
 
-async def test_a_container_that_is_added_to_look_into_a_pod(daemon):  # noqa: F811
+async def test_a_container_that_is_added_to_look_into_a_pod(daemon):
     pods = daemon.api.connecting.pods
     uid = await running(daemon, "web", SERVER)
     cluster = daemon.api.cluster("apiserver")

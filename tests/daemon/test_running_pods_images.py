@@ -7,9 +7,7 @@ import subprocess
 from pathlib import Path
 
 from packed_images import CONFIG, folder, layer, layout
-from test_running_pods import daemon, log_of, pod, until  # noqa: F401
-from test_running_pods_lifecycle import container, ended
-from test_running_pods_probes import create, events, first
+from pods_that_run import container, create, ended, events, first, log_of, pod, until
 
 
 def shell_layer():
@@ -20,7 +18,7 @@ def shell_layer():
     return layer(*files, folder("srv"), mode=0o755)
 
 
-async def test_an_image_on_disk(daemon, tmp_path, monkeypatch):  # noqa: F811
+async def test_an_image_on_disk(daemon, tmp_path, monkeypatch):
     used = {"Entrypoint": ["/bin/sh", "-c"], "Cmd": ["echo $A $PWD"], "Env": ["A=1"], "WorkingDir": "/srv"}
     monkeypatch.setitem(CONFIG, "config", used)
     layout(tmp_path / "packed", shell_layer())
@@ -33,7 +31,7 @@ async def test_an_image_on_disk(daemon, tmp_path, monkeypatch):  # noqa: F811
     assert found.status.container_statuses[0].image_id.startswith("sha256:")
 
 
-async def test_a_program_as_an_image(daemon, tmp_path):  # noqa: F811
+async def test_a_program_as_an_image(daemon, tmp_path):
     """Containers find it directly below the root, and its arguments are theirs."""
     program = tmp_path / "packed"
     program.write_text('#!/bin/sh\necho "$0" "$@"\n')
@@ -45,7 +43,7 @@ async def test_a_program_as_an_image(daemon, tmp_path):  # noqa: F811
     assert log_of(daemon, found) == ["/packed netexec --port=80"]
 
 
-async def test_an_image_that_is_not_there(daemon):  # noqa: F811
+async def test_an_image_that_is_not_there(daemon):
     cluster = daemon.api.cluster("apiserver")
     async with events(cluster, "BackOff") as messages, events(cluster, "Failed") as failures:
         await create(daemon, container(pod("unknown", ""), image="nowhere"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from test_running_pods import SERVER, daemon, log_of, pod, until  # noqa: F401
+from pods_that_run import SERVER, log_of, pod, ready, until
 
 from seamark.kinds.resource import CLUSTER_ROLE_BINDINGS, ENDPOINTS, NODES, PODS
 
@@ -29,11 +29,7 @@ print(len(asked(found["jwks_uri"])["keys"]), asked(f"https://{sys.argv[1]}/versi
 """
 
 
-def ready(found):
-    return found is not None and found.ready
-
-
-async def test_host_ports(daemon):  # noqa: F811
+async def test_host_ports(daemon):
     """The same host port at two addresses of a node leads to two Pods; a third one is refused."""
     cluster = daemon.api.cluster("apiserver")
     node = next(iter(await _addresses(cluster, "node-1")))
@@ -61,7 +57,7 @@ async def test_host_ports(daemon):  # noqa: F811
         assert log_of(daemon, done)[-1] == expected
 
 
-async def test_a_pod_verifies_the_api_server_and_its_tokens(daemon):  # noqa: F811
+async def test_a_pod_verifies_the_api_server_and_its_tokens(daemon):
     cluster = daemon.api.cluster("apiserver")
     rights = {
         "metadata": {"name": "discovery-by-pods"},

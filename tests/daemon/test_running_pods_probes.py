@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import grpc
-from test_running_pods import daemon, pod, until  # noqa: F401
+from pods_that_run import create, events, first, pod, until
 
-from seamark.kinds.resource import EVENTS, PODS
+from seamark.kinds.resource import EVENTS
 
 SERVER = """
 import http.server, os, pathlib, socketserver
@@ -37,32 +36,7 @@ def probed(name, script=SERVER, **probes):
     return made
 
 
-@asynccontextmanager
-async def events(cluster, reason):
-    """Messages of Events with this reason, as they are written."""
-    listing = await cluster.list(EVENTS, namespace="default")
-    changes = cluster.watch(EVENTS, since=listing.version, namespace="default", fields=f"reason={reason}")
-
-    async def messages():
-        async for change in changes:
-            if change.type in ("ADDED", "MODIFIED"):
-                yield change.object["message"]
-
-    yield messages()
-
-
-async def first(messages, *words):
-    async for message in messages:
-        if all(word in message for word in words):
-            return message
-    raise AssertionError("the watch ended")
-
-
-async def create(daemon, made):  # noqa: F811
-    await daemon.api.cluster("apiserver").create(PODS, made, namespace="default")
-
-
-async def test_readiness_by_http_and_by_a_command(daemon, tmp_path):  # noqa: F811
+async def test_readiness_by_http_and_by_a_command(daemon, tmp_path):
     """The liveness probe's command fails once the test says so, after the readiness probe passed."""
     cluster = daemon.api.cluster("apiserver")
     http = {"path": "/redirect", "port": "web", "httpHeaders": [{"name": "X-Asked", "value": "yes"}]}
@@ -84,7 +58,7 @@ async def test_readiness_by_http_and_by_a_command(daemon, tmp_path):  # noqa: F8
     assert again.status.container_statuses[0].last_state.terminated.exit_code in (137, 143)
 
 
-async def test_a_port_that_nothing_listens_on(daemon):  # noqa: F811
+async def test_a_port_that_nothing_listens_on(daemon):
     cluster = daemon.api.cluster("apiserver")
     async with events(cluster, "Unhealthy") as messages, events(cluster, "Killing") as killings:
         probe = {"tcpSocket": {"port": 81}, **QUICK}
@@ -103,7 +77,7 @@ async def test_a_port_that_nothing_listens_on(daemon):  # noqa: F811
         assert "Probe terminated redirects" in await first(warnings, "")
 
 
-async def test_grpc(daemon):  # noqa: F811
+async def test_grpc(daemon):
     cluster = daemon.api.cluster("apiserver")
     script = """
 import sys; sys.path.append("/packages")
@@ -135,7 +109,7 @@ server.wait_for_termination()
     assert said == 'Readiness probe failed: service unhealthy (responded with "NOT_SERVING")'
 
 
-async def test_a_command_that_takes_too_long(daemon):  # noqa: F811
+async def test_a_command_that_takes_too_long(daemon):
     cluster = daemon.api.cluster("apiserver")
     async with events(cluster, "Unhealthy") as messages:
         slow = {"exec": {"command": ["sleep", "1000"]}, **QUICK}
@@ -147,7 +121,7 @@ async def test_a_command_that_takes_too_long(daemon):  # noqa: F811
         assert "errored" in await first(messages, "no-such-program")
 
 
-async def test_events_of_a_start_and_of_a_crash(daemon):  # noqa: F811
+async def test_events_of_a_start_and_of_a_crash(daemon):
     cluster = daemon.api.cluster("apiserver")
     async with events(cluster, "BackOff") as messages:
         await create(daemon, pod("crash", "raise SystemExit(1)"))

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from test_running_pods import daemon, log_of, pod, until  # noqa: F401
-from test_running_pods_lifecycle import container, ended
-from test_running_pods_probes import create, events, first
+from pods_that_run import container, create, ended, events, first, log_of, pod, until
 
 SCRIPT = """
 import os
@@ -16,7 +14,7 @@ except OSError as error:
 """
 
 
-async def test_a_restricted_container(daemon):  # noqa: F811
+async def test_a_restricted_container(daemon):
     cluster = daemon.api.cluster("apiserver")
     async with events(cluster, "NotHonoured") as messages:
         made = pod("restricted", SCRIPT, restartPolicy="Never")
@@ -32,7 +30,7 @@ async def test_a_restricted_container(daemon):  # noqa: F811
     assert log_of(daemon, found) == ["0 0000000000000000", "30"]  # EROFS
 
 
-async def test_the_whole_host_name(daemon):  # noqa: F811
+async def test_the_whole_host_name(daemon):
     script = "import os, socket; print(socket.gethostname(), os.environ['HOSTNAME'], open('/etc/hostname').read())"
     names = {"hostname": "web", "subdomain": "all", "setHostnameAsFQDN": True}
     await create(daemon, pod("named", script, restartPolicy="Never", **names))
@@ -40,7 +38,7 @@ async def test_the_whole_host_name(daemon):  # noqa: F811
     assert set(log_of(daemon, found)[0].split()) == {"web.all.default.svc.cluster.local"}
 
 
-async def test_root_that_is_refused(daemon):  # noqa: F811
+async def test_root_that_is_refused(daemon):
     cluster = daemon.api.cluster("apiserver")
     async with events(cluster, "Failed") as messages:
         made = pod("root", "", securityContext={"runAsNonRoot": True})

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from test_running_pods import daemon, log_of, pod, until  # noqa: F401
-from test_running_pods_lifecycle import container, ended, started
-from test_running_pods_probes import create, events, first
+from pods_that_run import container, create, ended, events, first, log_of, pod, ready, until
 
 from seamark.kinds.resource import CONFIGMAPS, PERSISTENT_VOLUME_CLAIMS, PODS
 
@@ -28,7 +26,7 @@ while True:
 """
 
 
-async def test_content_follows_its_sources(daemon):  # noqa: F811
+async def test_content_follows_its_sources(daemon):
     """A ConfigMap and the Pod's own labels; a file mounted by itself stays as it was, as on every kubelet."""
     cluster = daemon.api.cluster("apiserver")
     await cluster.create(CONFIGMAPS, {"metadata": {"name": "colors"}, "data": {"color": "blue"}}, namespace="default")
@@ -44,7 +42,7 @@ async def test_content_follows_its_sources(daemon):  # noqa: F811
     ]
     made = pod("follows", FOLLOWS, labels={"app": "old"}, volumes=volumes, restartPolicy="Never")
     await create(daemon, container(made, volumeMounts=mounts))
-    await until(daemon, "follows", started)
+    await until(daemon, "follows", ready)
     await cluster.patch(CONFIGMAPS, "colors", {"data": {"color": "red"}}, namespace="default")
     await cluster.patch(PODS, "follows", {"metadata": {"labels": {"app": "new"}}}, namespace="default")
     found = await until(daemon, "follows", ended)
@@ -53,7 +51,7 @@ async def test_content_follows_its_sources(daemon):  # noqa: F811
     assert lines[-2:] == ["red new blue", "30"]  # EROFS
 
 
-async def test_a_path_below_a_volume_stays_in_it(daemon):  # noqa: F811
+async def test_a_path_below_a_volume_stays_in_it(daemon):
     cluster = daemon.api.cluster("apiserver")
     made = pod("escapes", "", volumes=[{"name": "data", "emptyDir": {}}])
     mount = {"name": "data", "mountPath": "/data", "subPathExpr": "$(WHERE)"}
@@ -63,7 +61,7 @@ async def test_a_path_below_a_volume_stays_in_it(daemon):  # noqa: F811
         assert "must not contain '..'" in await first(messages, "SubPath")
 
 
-async def test_a_claim_keeps_what_was_written_until_it_is_deleted(daemon):  # noqa: F811
+async def test_a_claim_keeps_what_was_written_until_it_is_deleted(daemon):
     cluster = daemon.api.cluster("apiserver")
     claim = {
         "metadata": {"name": "data"},
@@ -87,16 +85,16 @@ async def test_a_claim_keeps_what_was_written_until_it_is_deleted(daemon):  # no
         await asyncio.sleep(0.02)
 
 
-async def test_another_image_and_an_ephemeral_container(daemon):  # noqa: F811
+async def test_another_image_and_an_ephemeral_container(daemon):
     cluster = daemon.api.cluster("apiserver")
     made = pod("changes", "import time; time.sleep(1000)")
     await create(daemon, made)
-    await until(daemon, "changes", started)
+    await until(daemon, "changes", ready)
     async with events(cluster, "Killing") as messages:
         patch = {"spec": {"containers": [{"name": "main", "image": "runs-here:2"}]}}
         await cluster.patch(PODS, "changes", patch, namespace="default", type="strategic")
         assert await first(messages, "") == "Container main definition changed, will be restarted"
-    again = await until(daemon, "changes", lambda found: started(found) and restarts(found))
+    again = await until(daemon, "changes", lambda found: ready(found) and restarts(found))
     assert again.status.container_statuses[0].image == "runs-here:2"
     extra = {"name": "debug", "image": "runs-here", "command": ["/bin/sh", "-c", "exit 4"]}
     patch = {"spec": {"ephemeralContainers": [extra]}}

@@ -142,9 +142,3 @@ async def ask(host, port, text=b"hello"):
         return b""
     finally:
         writer.close()
-
-
-async def until(true):
-    """Return once ``true()`` is."""
-    while not true():
-        await asyncio.sleep(0.005)

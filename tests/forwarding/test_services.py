@@ -7,7 +7,7 @@ import contextlib
 import errno
 
 import pytest
-from forwarded_cluster import ask, forwarded_cluster, until
+from forwarded_cluster import ask, forwarded_cluster
 
 from free_ports import free_port
 from seamark.access.informers import Informers
@@ -16,6 +16,7 @@ from seamark.forwarding.dialing import Dialer
 from seamark.forwarding.listener import Listener
 from seamark.forwarding.services import ForwardedServices
 from seamark.kinds.resource import SERVICES
+from turns import until
 
 PORT = free_port()
 

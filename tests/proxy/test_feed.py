@@ -9,6 +9,7 @@ from seamark.access.informers import Informers
 from seamark.kinds.resource import ENDPOINT_SLICES, NODES, SERVICES
 from seamark.proxy.feed import RouteFeed
 from seamark.rules.routing.surroundings import Surroundings, ThisNode
+from turns import until
 
 
 class RecordingEngine:
@@ -68,11 +69,6 @@ def members(*addresses):
         "ports": [{"name": "", "port": 8080, "protocol": "TCP"}],
         "endpoints": [{"addresses": [each]} for each in addresses],
     }
-
-
-async def until(condition):
-    while not condition():
-        await asyncio.sleep(0)
 
 
 async def test_everything_first_then_what_changes():

@@ -17,6 +17,7 @@ from seamark.kinds.resource import ENDPOINT_SLICES, EVENTS, SERVICES
 from seamark.proxy.feed import RouteFeed
 from seamark.proxy.userspace.engine import UserspaceEngine
 from seamark.rules.routing.surroundings import Surroundings, ThisNode
+from turns import until
 
 
 @asynccontextmanager
@@ -56,11 +57,6 @@ async def until_it_answers(port, answer, host="127.0.0.1"):
                 return
         except OSError:
             pass
-        await asyncio.sleep(0.01)
-
-
-async def until(condition):
-    while not condition():
         await asyncio.sleep(0.01)
 
 

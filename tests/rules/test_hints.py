@@ -54,7 +54,7 @@ def test_every_endpoint_serves_its_own_zone_or_node():
 
 def test_shares_of_zones():
     nodes = [node("a", zone="x"), node("b", zone="y", cpu="3500m"), node("c", zone="y", cpu="0.5")]
-    assert hints.zone_shares(nodes) == {"x": 0.5, "y": 0.5}
+    assert hints.ZoneCpus(nodes).shares == {"x": 0.5, "y": 0.5}
 
 
 @pytest.mark.parametrize(
@@ -62,14 +62,14 @@ def test_shares_of_zones():
     [node("odd", zone=""), node("odd", zone="z", cpu=""), node("odd", zone="z", cpu="nonsense")],
 )
 def test_one_node_that_does_not_say_enough_spoils_it(odd):
-    assert hints.zone_shares([*NODES.values(), odd]) is None
+    assert hints.ZoneCpus([*NODES.values(), odd]).shares is None
 
 
 def test_nodes_that_do_not_count():
     nodes = [*NODES.values(), node("down", zone="", ready=False)]
     nodes.append(node("master", zone="", labels={"node-role.kubernetes.io/control-plane": ""}))
-    assert len(hints.zone_shares(nodes)) == 3
-    assert hints.zone_shares([node("a"), node("b")]) is None  # one zone only
+    assert len(hints.ZoneCpus(nodes).shares) == 3
+    assert hints.ZoneCpus([node("a"), node("b")]).shares is None  # one zone only
 
 
 def test_too_few_endpoints():
@@ -166,7 +166,7 @@ def carry_out(state, slices, topology):
 
 def test_the_annotation_shares_out_and_tells():
     state, slices = SlicesState(service(annotations=AUTO)), Slices()
-    shares = hints.zone_shares(NODES.values())
+    shares = hints.ZoneCpus(NODES.values()).shares
     spread(state, {"a": 4, "b": 1, "c": 1})
     plan = carry_out(state, slices, Topology(shares))
     assert [(n.type, n.reason) for n in plan.notes] == [("Normal", "TopologyAwareHintsEnabled")]
@@ -182,7 +182,7 @@ def test_the_annotation_shares_out_and_tells():
 def test_losing_a_zone_takes_the_hints_away_and_tells():
     state, slices = SlicesState(service(annotations=AUTO)), Slices()
     spread(state, {"a": 2, "b": 2, "c": 2})
-    carry_out(state, slices, Topology(hints.zone_shares(NODES.values())))
+    carry_out(state, slices, Topology(hints.ZoneCpus(NODES.values()).shares))
     plan = carry_out(state, slices, Topology(None, hinted=True))
     assert [(n.type, n.reason) for n in plan.notes] == [("Warning", "TopologyAwareHintsDisabled")]
     [each] = slices
@@ -193,7 +193,7 @@ def test_losing_a_zone_takes_the_hints_away_and_tells():
 def test_taking_the_annotation_back_strips_the_hints():
     state, slices = SlicesState(service(annotations=AUTO)), Slices()
     spread(state, {"a": 2, "b": 2, "c": 2})
-    carry_out(state, slices, Topology(hints.zone_shares(NODES.values())))
+    carry_out(state, slices, Topology(hints.ZoneCpus(NODES.values()).shares))
     assert not state.renew(service())  # everything must be judged anew
     fresh = SlicesState(service())
     for each in slices:

@@ -12,7 +12,7 @@ from recordings import NS, check, load, observe, play, steps
 
 from seamark.kinds.resource import ENDPOINT_SLICES, ENDPOINTS, NODES, PODS, SERVICES
 from seamark.rules import mirroring
-from seamark.rules.hints import zone_shares
+from seamark.rules.hints import ZoneCpus
 from seamark.rules.membership import selects
 from seamark.rules.objects.endpoints import Endpoints
 from seamark.rules.objects.endpointslice import EndpointSlice
@@ -80,7 +80,7 @@ async def apply(cluster, service):
         for s in await views(cluster, ENDPOINT_SLICES, EndpointSlice)
         if slices_objects.ours(s) and s.service_name == service.metadata.name
     ]
-    plan = slices_plan(service, pods, slices, nodes=nodes, topology=Topology(shares=zone_shares(nodes.values())))
+    plan = slices_plan(service, pods, slices, nodes=nodes, topology=Topology(shares=ZoneCpus(nodes.values()).shares))
     await write(cluster, ENDPOINT_SLICES, plan.changes)
 
 

@@ -27,18 +27,6 @@ def test_after_a_long_sleep_the_last_look_before_the_window_counts() -> None:
     assert window.oldest(now=1000, revision=7) == 6
 
 
-def test_revisions_bound_what_time_would_keep() -> None:
-    window = Window(seconds=300, revisions=100)
-    assert window.oldest(now=0, revision=1000) == 900
-    assert window.oldest(now=1, revision=50_000) == 49_900
-    assert window.oldest(now=301, revision=50_001) == 50_000
-
-
-def test_only_revisions() -> None:
-    window = Window(seconds=None, revisions=10)
-    assert [window.oldest(now=0, revision=revision) for revision in (5, 10, 11, 30)] == [0, 0, 1, 20]
-
-
 class Counted:
     """A store of which only the revision and the compactions matter."""
 

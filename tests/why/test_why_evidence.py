@@ -189,7 +189,7 @@ def calculated(world, finding):
     shown = {each.name for each in finding.evidence if isinstance(each, Field) and each.path == _CPU}
     if not shown or shown != set(world.nodes or {}):
         return set()
-    shares = hints.zone_shares(world.nodes.values())
+    shares = hints.ZoneCpus(world.nodes.values()).shares
     outcomes = [hints.needs(shares, count) for count in countable(finding)]
     return {each.needed for each in outcomes if isinstance(each, hints.Refusal)}
 

@@ -38,6 +38,7 @@ class Identity(msgspec.Struct, frozen=True):
 
 
 ANONYMOUS = Identity()
+PERIOD = 60.0  # seconds
 
 
 class Credentials(Protocol):
@@ -74,7 +75,7 @@ def basic(user: str, password: str) -> str:
 class Files:
     """An identity in files that another process renews, as the kubelet renews the tokens of Pods.
 
-    The files are read again every ``period`` seconds.  If that fails, the previous identity stays in use: the files may
+    The files are read again every ``PERIOD`` seconds.  If that fails, the previous identity stays in use: the files may
     be half written, and the server answers 401 when it no longer accepts the old identity.
     """
 
@@ -84,19 +85,17 @@ class Files:
         token: Path | None = None,
         certificate: tuple[Path, Path] | None = None,
         fixed: Identity = ANONYMOUS,
-        period: float = 60.0,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self._token = token
         self._certificate = certificate
         self._fixed = fixed
-        self._period = period
         self._clock = clock
         self._read_at = 0.0
         self._identity: Identity | None = None
 
     async def current(self) -> Identity:
-        if self._identity is None or self._clock.monotonic() - self._read_at >= self._period:
+        if self._identity is None or self._clock.monotonic() - self._read_at >= PERIOD:
             self._read_at = self._clock.monotonic()
             try:
                 self._identity = self._read()
@@ -110,7 +109,7 @@ class Files:
 
     def refused(self, identity: Identity) -> bool:
         if self._identity == identity:
-            self._read_at = -self._period
+            self._read_at = -PERIOD
         return True
 
     def _read(self) -> Identity:

@@ -81,9 +81,8 @@ def _default_paths(environ: Mapping[str, str], home: Path | None) -> tuple[list[
     return [default], str(default)
 
 
-def in_cluster(*, environ: Mapping[str, str] | None = None, service_account: Path = SERVICE_ACCOUNT) -> Connection:
+def in_cluster(*, environ: Mapping[str, str], service_account: Path) -> Connection:
     """The connection of a Pod to its cluster, by its service account."""
-    environ = os.environ if environ is None else environ
     host, port = environ.get("KUBERNETES_SERVICE_HOST", ""), environ.get("KUBERNETES_SERVICE_PORT", "")
     if not host or not port:
         raise KubeconfigError(

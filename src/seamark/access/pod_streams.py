@@ -8,6 +8,7 @@ from __future__ import annotations
 import ssl
 from asyncio import StreamReader, StreamWriter
 from collections.abc import AsyncIterator
+from functools import cache
 from socket import socket
 from typing import Literal, Protocol
 
@@ -61,8 +62,9 @@ class Session(Protocol):
 Connection = tuple[StreamReader, StreamWriter]
 
 
+@cache
 def unverified() -> ssl.SSLContext:
-    """TLS to a server whose certificate is not looked at, as Kubernetes does for proxied requests."""
+    """TLS to a server whose certificate is not looked at, as Kubernetes does for proxied requests and for probes."""
     context = ssl.create_default_context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE

@@ -35,16 +35,3 @@ class TokenBucket:
         now = self._clock.monotonic()
         self._tokens = min(float(self._burst), self._tokens + (now - self._updated) * self._rate)
         self._updated = now
-
-
-class RateLimit:
-    """Delays callers to the given rate, in the order of their calls."""
-
-    def __init__(self, *, rate: float, burst: int, clock: Clock = SYSTEM_CLOCK) -> None:
-        self._bucket = TokenBucket(rate=rate, burst=burst, clock=clock)
-        self._clock = clock
-
-    async def wait(self) -> None:
-        delay = self._bucket.reserve()
-        if delay:
-            await self._clock.sleep(delay)

@@ -18,7 +18,6 @@ from seamark import errors
 from seamark.access.backoff import Random, at_random
 from seamark.access.cluster import Change, Listing, PatchType, Propagation, Unreadable
 from seamark.access.kubeconfig import Connection
-from seamark.access.ratelimit import RateLimit
 from seamark.access.sending import Request, Sender
 from seamark.access.transport import Transport
 from seamark.clock import SYSTEM_CLOCK, Clock
@@ -296,12 +295,11 @@ class RemoteCluster(HttpCluster):
         connection: Connection,
         *,
         agent: str = "seamark",
-        limit: RateLimit | None = None,
         clock: Clock = SYSTEM_CLOCK,
         random: Random = at_random,
     ) -> None:
         self.connection = connection
-        self._transport = Transport(connection, agent=agent, limit=limit, clock=clock, random=random)
+        self._transport = Transport(connection, agent=agent, clock=clock, random=random)
         super().__init__(self._transport, connection.server, random)
 
     async def __aenter__(self) -> Self:

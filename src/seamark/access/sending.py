@@ -24,7 +24,6 @@ from seamark import __version__, errors
 from seamark.access.backoff import Backoff, Random, at_random
 from seamark.access.credentials import Certificate, Identity
 from seamark.access.kubeconfig import Connection
-from seamark.access.ratelimit import RateLimit
 from seamark.clock import SYSTEM_CLOCK, Clock
 
 ATTEMPTS = 6
@@ -94,7 +93,6 @@ class Attempts:
         connection: Connection,
         *,
         agent: str = "seamark",
-        limit: RateLimit | None = None,
         clock: Clock = SYSTEM_CLOCK,
         random: Random = at_random,
         warn: Callable[[str], None] | None = None,
@@ -103,7 +101,6 @@ class Attempts:
         self.connection = connection
         self._warn = warn
         self._agent = user_agent(agent)
-        self._limit = limit
         self._clock = clock
         self._random = random
         self._tls: tuple[Certificate | None, ssl.SSLContext] | None = None
@@ -139,8 +136,6 @@ class Attempts:
         backoff = Backoff(base=0.1, cap=2.0, random=self._random)
         renewed = False
         for attempt in range(1, ATTEMPTS + 1):
-            if self._limit is not None:
-                await self._limit.wait()
             identity = await self.connection.credentials.current()
             try:
                 answer: Answer = await self._once(request, identity, read_timeout)

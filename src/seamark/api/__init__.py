@@ -10,6 +10,7 @@ into the same plain values, have them authorized, and call the same operations. 
   what
 - ``call`` has the plain values: the target, the caller and the options of one call
 - ``operations`` are the verbs: get, list, watch, create, update, patch, apply, delete, delete_all
+- ``posted`` does what documents ask that are not stored: reviews, bindings, evictions
 - ``inquiry`` answers what reviews and TokenRequests ask about users, rights and objects
 - ``intake`` makes objects of documents and checks that they are what the path says
 - ``edits`` computes the result of a patch or an apply; ``fields`` has the patch types and the field managers
@@ -24,7 +25,8 @@ into the same plain values, have them authorized, and call the same operations. 
   another version
 - ``state`` is everything current, in memory, which reads and watches are served from
 
-``server`` puts all of this together, ``bootstrap`` creates what every cluster has, ``certificates`` makes the server's
-identity, ``renewal`` follows its files while the server runs, ``settings`` are those of the server, of tokens and of
-Services.  What differs from kind to kind (subresources, allocation, reviews) are hooks of ``seamark.kinds.kind.Kind``.
+``server`` puts all of this together, ``bootstrap`` creates what every cluster has, ``certificates`` keeps the server's
+identity, whose X.509 ``signing`` makes, ``renewal`` follows its files while the server runs, ``settings`` are those of
+the server, of tokens and of Services.  What differs from kind to kind (subresources, allocation, reviews) are hooks of
+``seamark.kinds.kind.Kind``.
 """

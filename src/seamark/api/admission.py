@@ -163,7 +163,7 @@ class Noticing(Others):
 class Admission:
     """Asks the plug-ins about every write."""
 
-    def __init__(self, cache: Cache, plugins: Sequence[Plugin] = PLAIN) -> None:
+    def __init__(self, cache: Cache, plugins: Sequence[Plugin]) -> None:
         self._cache = cache
         self._namespaces = cache.of(NAMESPACES)
         self._plugins = plugins

@@ -26,7 +26,8 @@ from seamark.api.authorization import User
 from seamark.api.call import Caller, DeleteOptions, ListOptions, Target, WriteOptions, check_verb, target
 from seamark.api.edits import shown
 from seamark.api.intake import Document
-from seamark.api.operations import FOUND, Answered, Operations
+from seamark.api.operations import FOUND, Operations
+from seamark.api.posted import Answered
 from seamark.api.state.entries import Entry
 from seamark.api.state.failures import unavailable
 from seamark.api.state.read import Page

@@ -11,19 +11,16 @@ from collections.abc import Awaitable, Sequence
 from functools import partial
 from typing import Any
 
-import msgspec
-
 from seamark import errors
 from seamark.api import authorization, edits, intake
 from seamark.api.admission import Admission
-from seamark.api.authentication import Authenticator
 from seamark.api.authorization import Attributes, Authorizer, User
 from seamark.api.call import Caller, DeleteOptions, ListOptions, Target
-from seamark.api.delete import Deleted, Deleter, check_preconditions
+from seamark.api.delete import Deleted, Deleter
 from seamark.api.edits import shown
 from seamark.api.fields.patch import PatchType
-from seamark.api.inquiry import Inquiry
 from seamark.api.intake import Document
+from seamark.api.posted import Answered, Posted, conformed
 from seamark.api.state.cache import Cache
 from seamark.api.state.entries import Entry
 from seamark.api.state.forms import converted
@@ -41,33 +38,13 @@ from seamark.errors import Object
 from seamark.kinds.admission import Notes
 from seamark.kinds.kind import Kind
 from seamark.kinds.resource import NAMESPACES
-from seamark.kinds.subresource import Action, Effect, Part, Question, Subresource, View
+from seamark.kinds.subresource import Part, Question, View
 from seamark.kinds.table import Kinds
 from seamark.kinds.values.metadata import drop_repeated_owners
 from seamark.kinds.values.refusals import conflict, forbidden, other_uid
 from seamark.store.protocol import Store
 
-
-class Answered(msgspec.Struct):
-    """An answer that is not a stored object: a Scale, a review, a Status.  ``kind`` is None if no Table can show it."""
-
-    object: Object
-    kind: Kind | None = None
-    created: bool = False
-    warnings: Sequence[str] = ()
-
-
 FOUND = (Entry, Answered)  # what a get answers if it need not wait
-
-
-def success(*, details: Object | None = None, code: int | None = None) -> Object:
-    """The Status that answers a successful call without an object."""
-    status: Object = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
-    if details is not None:
-        status["details"] = details
-    if code is not None:
-        status["code"] = code
-    return status
 
 
 def attributes(verb: str, target: Target, selected: str = "") -> Attributes:
@@ -95,7 +72,7 @@ class Operations:
         deleter: Deleter,
         admission: Admission,
         authorizer: Authorizer,
-        authenticator: Authenticator,
+        posted: Posted,
     ) -> None:
         self.kinds = kinds
         self._cache = cache
@@ -106,7 +83,7 @@ class Operations:
         self._deleter = deleter
         self._admission = admission
         self._authorizer = authorizer
-        self._authenticator = authenticator
+        self._posted = posted
 
     def authorize(self, user: User, verb: str, target: Target, selected: str = "") -> None:
         """Raise Forbidden unless the user may do this; ``selected`` as for :func:`attributes`."""
@@ -205,11 +182,11 @@ class Operations:
         """Store a new object, answer a review, or do what a document posted to an object asks."""
         kind = target.kind
         if isinstance(target.subresource, Question):
-            return await self._fill_in(target.subresource, target, document, caller)
+            return await self._posted.fill_in(target.subresource, target, document, caller)
         if target.subresource is not None:
-            return await self._act(target, document, caller)
+            return await self._posted.act(target, document, caller)
         if kind.posts_to is not None:
-            return await self._act(self._posted_to(target, document), document, caller)
+            return await self._posted.act(self._posted.addressed(target, document), document, caller)
         like = None
         if kind.has_twins and (found := likeness(target, document, caller)) is not None:
             like, name = found
@@ -220,7 +197,7 @@ class Operations:
         else:
             obj, warnings = await caller.patience.hear(self._object, kind, document, caller)
         if not kind.stored:
-            return await self._answer(target, obj, warnings, caller)
+            return await self._posted.review(target, obj, warnings, caller)
         if warnings:
             like = None
         written = await self._creations.create(kind, obj, target.namespace, caller, like=like)
@@ -241,45 +218,6 @@ class Operations:
             obj["metadata"].pop("namespace", None)
         return obj, warnings + drop_repeated_owners(obj["metadata"])
 
-    @staticmethod
-    async def _conformed(kind: Kind, document: Document, caller: Caller) -> tuple[Object, Sequence[str]]:
-        """A document that is not itself an object to be stored."""
-        if caller.patience is None:
-            return intake.conformed(document, kind, caller.field_validation)
-        return await caller.patience.hear(intake.conformed, document, kind, caller.field_validation)
-
-    async def _answer(self, target: Target, obj: Object, warnings: Sequence[str], caller: Caller) -> Answered:
-        kind = target.kind
-        if kind.resource.namespaced:
-            intake.check_namespace(obj["metadata"], target.namespace)
-            obj["metadata"]["namespace"] = target.namespace
-        place = (target.namespace, obj["metadata"].get("name", ""))
-        obj = await self._admission.admit(self._admission.request(kind, kind.whole, obj, None, caller, place=place))
-        await self._cache.show(self._cache.known)  # a right may be new, and given by another process
-        status = kind.answer(obj, target.namespace, self._inquiry(caller))
-        spec = {"spec": obj["spec"]} if "spec" in obj else {}
-        return Answered(shown(kind, {"metadata": obj["metadata"], **spec, "status": status}), None, True, warnings)
-
-    def _inquiry(self, caller: Caller) -> Inquiry:
-        return Inquiry(self._authorizer, self._authenticator, self._admission.others, caller.user, caller.now)
-
-    async def _fill_in(self, question: Question, target: Target, document: Document, caller: Caller) -> Answered:
-        """Answer a document that is posted to an object."""
-        obj, warnings = await self._conformed(question.sent, document, caller)
-        intake.check_namespace(obj["metadata"], target.namespace)
-        obj = await self._posted(question, target, obj, caller)
-        if self._reader.must_wait(""):
-            await self._reader.wait("")
-        answered, more = question.answer(target.name, target.namespace, obj, self._inquiry(caller))
-        return Answered(shown(question.sent, answered), None, True, [*warnings, *more])
-
-    async def _posted(self, sub: Subresource, target: Target, document: Object, caller: Caller) -> Object:
-        """A document that is posted to an object, as admission lets it pass."""
-        place = (target.namespace, target.name)
-        return await self._admission.admit(
-            self._admission.request(target.kind, sub, document, None, caller, place=place)
-        )
-
     async def connect(self, target: Target, options: Object, caller: Caller) -> None:
         """Raise unless admission allows a connection (exec, proxy) to the object; ``options`` are those of the path."""
         assert target.subresource is not None, "connections are made to subresources"
@@ -288,43 +226,6 @@ class Operations:
             target.kind, target.subresource, options, None, caller, operation="CONNECT", place=place
         )
         await self._admission.admit(request)
-
-    def _posted_to(self, target: Target, document: Document) -> Target:
-        """The subresource that the document is for; the document itself names the object (a Binding names its Pod)."""
-        assert target.kind.posts_to is not None
-        resource, subresource = target.kind.posts_to
-        value = document.value if isinstance(document.value, dict) else {}
-        meta = value.get("metadata")
-        name = meta.get("name") if isinstance(meta, dict) else None
-        kind = self.kinds.by_plural(resource.group, resource.version, resource.plural)
-        assert kind is not None, f"{resource.plural} are always served"
-        return Target(kind, target.namespace, name if isinstance(name, str) else "", kind.subresource(subresource))
-
-    async def _act(self, target: Target, document: Document, caller: Caller) -> Answered:
-        """Carry out the plan of an action: edit the object, then delete it if the plan says so."""
-        action = target.subresource
-        assert isinstance(action, Action), "the verb was checked"
-        obj, warnings = await self._conformed(action.sent, document, caller)
-        obj = await self._posted(action, target, obj, caller)
-        plan = action.plan(target.name, obj, now=caller.now, others=self._admission.others)
-        if plan.delete is None:
-            await self._changes.edit(target, lambda old: plan.edit(shown(target.kind, old)), plan.also, caller)
-        else:
-            await self._edit_and_delete(target, plan, intake.deleting(plan.delete), caller)
-        return Answered(success(code=201), None, True, warnings)
-
-    async def _edit_and_delete(self, target: Target, plan: Effect, options: DeleteOptions, caller: Caller) -> None:
-        if options.dry_run:
-            caller = msgspec.structs.replace(caller, dry_run=True)
-
-        def make(old: Object) -> Object:
-            check_preconditions(target.kind, old["metadata"], options)
-            return plan.edit(shown(target.kind, old))
-
-        written = await self._changes.edit(target, make, plan.also, caller)
-        if options.version:
-            options = msgspec.structs.replace(options, version=str(written.entry.revision))
-        await self._deleter.delete(target, options, caller, admitted=True)
 
     # --- update and patch --------------------------------------------------------------------------
 
@@ -360,7 +261,7 @@ class Operations:
         return await self._answered(kind, written, warnings, caller)
 
     async def _update_view(self, target: Target, view: View, document: Document, caller: Caller) -> Answered:
-        given, warnings = await self._conformed(view.sent, document, caller)
+        given, warnings = await conformed(view.sent, document, caller)
 
         def make(old: Object) -> Object:
             intake.check_name(given["metadata"], target)

@@ -43,6 +43,7 @@ from seamark.api.outgoing.calling import Outgoing
 from seamark.api.policies.mutating import MutatingPolicies
 from seamark.api.policies.plugin import ValidatingPolicies
 from seamark.api.policies.rights import ParameterRights
+from seamark.api.posted import Posted
 from seamark.api.rbac.authorizer import RbacAuthorizer
 from seamark.api.rbac.components import field_manager, user_of
 from seamark.api.rbac.escalation import NoEscalation
@@ -110,94 +111,116 @@ class ApiServer:
         ``supervisor`` keeps running what this server does beside requests.
         """
         stored = tuple(kinds)
-        chance = chance or random.Random()
-        store = self._store = MeteredStore(store, metrics, clock=clock)
+        self._store = MeteredStore(store, metrics, clock=clock)
+        self._metrics = metrics
         self._network = network
         self._max_connections = max_connections
         self._clock = clock
         self._supervisor = supervisor or Supervisor(clock=clock, metrics=metrics)
         self.kinds = Kinds(chain(stored, NEVER_STORED))
-        self.cache = Cache(store, stored, event_bytes=watch_bytes // 4, clock=clock)
+        self.cache = Cache(self._store, stored, event_bytes=watch_bytes // 4, clock=clock)
         self._levels = Levels(self.cache)
         self._rbac = RbacAuthorizer(self.cache) if rbac else None
-        authorizer = authorizer or self._rbac or GroupAuthorizer()
-        self._authorizer = authorizer
+        self._authorizer = authorizer or self._rbac or GroupAuthorizer()
         self.accounts = ServiceAccountTokens(self.cache, keys or KeyRing(), token_settings, clock)
         fixed = tokens if isinstance(tokens, FixedTokens) else FixedTokens(lambda: tokens)
-        authenticator = self.authenticator = Authenticator(fixed, self.accounts, admin_certificate)
-        self.connecting = Connecting(Others(self.cache), clock)
-        components = {
+        self.authenticator = Authenticator(fixed, self.accounts, admin_certificate)
+        others = Others(self.cache)
+        self.connecting = Connecting(others, clock)
+        self.outgoing = Outgoing(others, lambda: self.connecting.pods)
+        computed = {
             COMPONENT_STATUSES: lambda: component_statuses({"store": self._check_store(), **readiness()}),
         }
-        reader = self._reader = Reader(self.cache, store, components)
-        self.outgoing = Outgoing(Others(self.cache), lambda: self.connecting.pods)
-        self._metrics = metrics
-        admission = Admission(self.cache, self._steps(plugins))
-        self.kinds.on_change(admission.kind_changed)
-        reservations = Reservations(self.cache, network, chance, clock)
-        patience = Patience()
-        path = WritePath(self.cache, store, admission, reservations, patience, Turns())
-        changes = Changes(path)
+        self._reader = Reader(self.cache, self._store, computed)
         cut = metrics.counter(
             "seamark_api_watches_cut_total", "Watches cut off, because too many clients did not read."
         )
-        deleter = Deleter(self.cache, store, reservations, admission)
+        self.watches = Watches(self._reader, Unread(watch_bytes - watch_bytes // 4, cut=cut.add))
+        self._patience = Patience()
+        self._write(Admission(self.cache, self._steps(plugins)), chance or random.Random())
+        self.aggregation = self._aggregation(Servers(self.outgoing, others, front_proxy))
+        self.application = self._application(readiness, report, max_in_flight, audit)
+        self.listener: Listener | None = None
+        self._changing_kinds = asyncio.Lock()
+        self._expose(metrics)
+
+    def _write(self, admission: Admission, chance: random.Random) -> None:
+        """Put together what writes: the operations, and the definitions, which write their own status."""
+        self.kinds.on_change(admission.kind_changed)
+        reservations = Reservations(self.cache, self._network, chance, self._clock)
+        path = WritePath(self.cache, self._store, admission, reservations, self._patience, Turns())
+        changes = Changes(path)
+        deleter = Deleter(self.cache, self._store, reservations, admission)
         self.definitions = Definitions(
             self.cache,
             changes,
             deleter,
-            clock,
+            self._clock,
             load=self._load_kind,
             show=self._show_kind,
             remove=self.remove_kind,
             prepare=self._convert_by_webhook,
         )
-        self.watches = Watches(reader, Unread(watch_bytes - watch_bytes // 4, cut=cut.add))
+        posted = Posted(
+            kinds=self.kinds,
+            cache=self.cache,
+            reader=self._reader,
+            changes=changes,
+            deleter=deleter,
+            admission=admission,
+            authorizer=self._authorizer,
+            authenticator=self.authenticator,
+        )
         self.operations = Operations(
             kinds=self.kinds,
             cache=self.cache,
-            store=store,
-            reader=reader,
+            store=self._store,
+            reader=self._reader,
             creations=Creations(path, chance),
             changes=changes,
             deleter=deleter,
             admission=admission,
-            authorizer=authorizer,
-            authenticator=authenticator,
+            authorizer=self._authorizer,
+            posted=posted,
         )
+
+    def _aggregation(self, servers: Servers) -> Aggregation:
         user = component("kube-aggregator")
-        aggregator = LocalCluster(self.operations, user=user, manager="kube-apiserver", clock=clock)
-        self.aggregation = Aggregation(
-            self.cache, self.kinds, Servers(self.outgoing, admission.others, front_proxy), aggregator, clock
-        )
+        cluster = LocalCluster(self.operations, user=user, manager="kube-apiserver", clock=self._clock)
+        return Aggregation(self.cache, self.kinds, servers, cluster, self._clock)
+
+    def _application(
+        self,
+        readiness: Readiness,
+        report: Callable[[], Awaitable[Report]] | None,
+        max_in_flight: int,
+        audit: AuditLog | None,
+    ) -> Application:
         issuer = IssuerDiscovery(self.accounts, self._url)
         documents = Documents(
             kinds=self.kinds,
-            metrics=metrics,
+            metrics=self._metrics,
             checks={"store": self._check_store},
             readiness=readiness,
             pages={CONFIGURATION: issuer.configuration, KEYS: issuer.keys},
             elsewhere=self.aggregation,
             report=report,
         )
-        self.application = Application(
+        return Application(
             operations=self.operations,
             verbs=Verbs(self.operations, self.watches, self.connecting),
-            patience=patience,
+            patience=self._patience,
             documents=documents,
-            authenticator=authenticator,
-            authorizer=authorizer,
+            authenticator=self.authenticator,
+            authorizer=self._authorizer,
             levels=self._levels,
-            metrics=metrics,
+            metrics=self._metrics,
             max_in_flight=max_in_flight,
-            clock=clock,
+            clock=self._clock,
             aggregation=self.aggregation,
             definitions=self.definitions,
             auditing=None if audit is None else Auditing(audit),
         )
-        self.listener: Listener | None = None
-        self._changing_kinds = asyncio.Lock()
-        self._expose(metrics)
 
     def _steps(self, plugins: Sequence[Plugin]) -> Plugins:
         """The steps of admission with those that need this server, in the order in which Kubernetes has them."""

@@ -20,19 +20,18 @@ STEPS_PER_EXPRESSION, STEPS_PER_LETTER = 5000, 300  # to compile one
 
 
 class Environment:
-    """What expressions can name: variables with their types, functions, and more types by their names."""
+    """What expressions can name: variables with their types, functions, and the types of both."""
 
     def __init__(
         self,
         variables: Mapping[str, Type],
         *,
         overloads: Iterable[Overload] = (),
-        types: Mapping[str, Type] | None = None,
     ) -> None:
         self._variables = dict(variables)
         more = list(overloads)
         self._functions = grouped(more, functions()) if more else functions()
-        self._types = {**_library_types(self._functions), **(types or {})}
+        self._types = _library_types(self._functions)
 
     def compile(self, text: str) -> Program:
         """Parse and check an expression; raises :class:`seamark.cel.errors.CompileError`."""

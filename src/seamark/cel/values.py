@@ -116,7 +116,7 @@ def duration(nanoseconds: int) -> Duration:
     return Duration(nanoseconds)
 
 
-def _unlike(found: str, wanted: str) -> EvaluationError:
+def unlike(found: str, wanted: str) -> EvaluationError:
     return EvaluationError(f"type conversion error from '{found}' to '{wanted}'")
 
 
@@ -127,7 +127,7 @@ def parse_timestamp(text: str) -> Timestamp:
             raise ValueError
         whole = datetime.fromisoformat(f"{match[1]}T{match[2]}{match[4].replace('Z', '+00:00')}") - _EPOCH
     except (ValueError, OverflowError):
-        raise _unlike("string", "google.protobuf.Timestamp") from None
+        raise unlike("string", "google.protobuf.Timestamp") from None
     fraction = int((match[3] or "0")[:9].ljust(9, "0"))
     return timestamp((whole.days * 86400 + whole.seconds) * _SECOND + fraction)
 
@@ -147,7 +147,7 @@ def parse_duration(text: str) -> Duration:
         )
         position = match.end()
     if rest != "0" and (not rest or position < len(rest) or not LEAST_INT <= sign * total <= MOST_INT):
-        raise _unlike("string", "google.protobuf.Duration")
+        raise unlike("string", "google.protobuf.Duration")
     return Duration(sign * total)
 
 

@@ -18,7 +18,7 @@ Shared by the verbs:
 - ``settings``: from flags to a configuration
 - ``clusters``: which cluster is meant; ``data_dir``: which Seamark of this machine
 - ``light_imports``: imports some libraries at less cost
-- ``failure``: an expected failure
+- ``failure``: an expected failure; ``signals``: how a command that runs on is told to end
 - ``terminal``: colours, widths and progress; ``logging_setup``: the log
 """
 
@@ -83,9 +83,9 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
 }
 VERBS: dict[str, tuple[str, str]] = {verb: about for group in GROUPS.values() for verb, about in group.items()}
 
-# What people type who know other programs → what it is called here.
 OUTPUT_LOST = (errno.ENOSPC, errno.EDQUOT, errno.EIO)  # what is printed goes to a disk that is full or broken
 
+# What people type who know other programs → what it is called here.
 OTHER_WORDS = {
     **dict.fromkeys(("start", "serve", "server"), "up"),
     "stop": "down",

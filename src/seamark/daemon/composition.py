@@ -20,13 +20,14 @@ from seamark import __version__
 from seamark.access.informers import Informers
 from seamark.api import bootstrap
 from seamark.api.aggregation.front_proxy import FrontProxy
-from seamark.api.certificates import Authority, kubeconfig, write_private
+from seamark.api.certificates import Authority
 from seamark.api.rbac.keeping import make_roles
 from seamark.api.renewal import Renewal
 from seamark.api.server import ApiServer
 from seamark.clock import SYSTEM_CLOCK
 from seamark.config import Config
 from seamark.daemon.controlling import INFORMERS, Controlling, informing, moved, with_scheduler
+from seamark.daemon.kubeconfig import kubeconfig
 from seamark.daemon.requirements import (
     StartError,
     flag_for,
@@ -44,6 +45,7 @@ from seamark.kinds.values import times
 from seamark.kinds.values.hosts import bracketed
 from seamark.metrics import Registry, measure_process
 from seamark.presence import Presence, hold
+from seamark.private_files import write_private
 from seamark.rules.volumes import PROVISIONER
 from seamark.runtime.supervisor import Part, Started, Supervisor, at_once, note_name
 from seamark.store.opening import is_shared

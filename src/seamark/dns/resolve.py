@@ -79,18 +79,18 @@ def search_path(namespace: str, zone: str, more: Sequence[str] = ()) -> tuple[st
     return (f"{namespace}.svc.{zone}", f"svc.{zone}", zone, *more)
 
 
-def candidates(name: str, search: Sequence[str], *, ndots: int = NDOTS) -> list[str]:
-    """The absolute names that a resolver tries, in order: the name itself comes first if it has ``ndots`` dots."""
+def candidates(name: str, search: Sequence[str]) -> list[str]:
+    """The absolute names that a resolver tries, in order: the name itself comes first if it has ``NDOTS`` dots."""
     if name.endswith("."):
         return [name]
     searched = [f"{name}.{domain.rstrip('.')}." for domain in search]
-    return [f"{name}.", *searched] if name.count(".") >= ndots else [*searched, f"{name}."]
+    return [f"{name}.", *searched] if name.count(".") >= NDOTS else [*searched, f"{name}."]
 
 
-async def walk(name: str, types: Sequence[str], search: Sequence[str], ask: Ask, *, ndots: int = NDOTS) -> Walk:
+async def walk(name: str, types: Sequence[str], search: Sequence[str], ask: Ask) -> Walk:
     """Try one name after the other until one has an answer.  As glibc does, go on after NODATA too."""
     tries = []
-    for candidate in candidates(name, search, ndots=ndots):
+    for candidate in candidates(name, search):
         if not spellable(spell(candidate)):
             told = {kind: Told("FORMERR", (), "a name has labels of 1 to 63 octets, 255 in all") for kind in types}
         else:

@@ -12,7 +12,7 @@ from seamark.forwarding.relay import Stream, relay
 
 
 class Listener:
-    """Listens on one local port inside ``start`` and ``close``.
+    """Listens on local addresses, from ``listen`` to ``close``.
 
     ``backends`` gives those of the moment; ``tell`` gets a sentence for everything that a person should know.
     """

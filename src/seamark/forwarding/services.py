@@ -96,7 +96,7 @@ class ForwardedServices:
         dialer: Dialer,
         *,
         namespace: str,
-        labels: str = "",
+        labels: str,
         tell: Callable[[str], None],
         changed: Callable[[Sequence[Service], Sequence[LocalService]], None],
     ) -> None:

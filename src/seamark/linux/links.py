@@ -6,7 +6,7 @@ import socket
 import struct
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
-from seamark.linux.netlink import CREATE, ROUTING, Netlink, attribute, nested
+from seamark.linux.netlink import CREATE, ROUTING, Netlink, attribute, nested, text
 
 Address = IPv4Address | IPv6Address
 
@@ -38,14 +38,14 @@ class Links:
 
     def add_pair(self, name: str, peer: str, namespace: int) -> None:
         """A virtual cable: one end here, the other in the network namespace of this open file."""
-        other = _LINK.pack(0, 0, 0, 0, 0) + _text(_IFLA_NAME, peer) + _number(_IFLA_NAMESPACE, namespace)
+        other = _LINK.pack(0, 0, 0, 0, 0) + text(_IFLA_NAME, peer) + _number(_IFLA_NAMESPACE, namespace)
         self._add(name, "veth", nested(_INFO_DATA, attribute(_VETH_PEER, other)))
 
     def add_bridge(self, name: str) -> None:
         self._add(name, "bridge")
 
     def _add(self, name: str, kind: str, data: bytes = b"") -> None:
-        body = _LINK.pack(0, 0, 0, 0, 0) + _text(_IFLA_NAME, name)
+        body = _LINK.pack(0, 0, 0, 0, 0) + text(_IFLA_NAME, name)
         body += nested(_IFLA_INFO, attribute(_INFO_KIND, kind.encode()), data)
         self._netlink.ask(_NEW_LINK, CREATE | _EXCLUSIVE, body)
 
@@ -67,7 +67,7 @@ class Links:
     def index(self, name: str) -> int:
         found = self._index.get(name)
         if found is None:
-            (answer,) = self._netlink.ask(_GET_LINK, 0, _LINK.pack(0, 0, 0, 0, 0) + _text(_IFLA_NAME, name))
+            (answer,) = self._netlink.ask(_GET_LINK, 0, _LINK.pack(0, 0, 0, 0, 0) + text(_IFLA_NAME, name))
             found = self._index[name] = int(_LINK.unpack_from(answer)[2])
         return found
 
@@ -116,7 +116,3 @@ def _family(address: Address) -> int:
 def _number(kind: int, value: int) -> bytes:
     """Numbers about interfaces are in the machine's order, unlike netfilter's."""
     return attribute(kind, struct.pack("=I", value))
-
-
-def _text(kind: int, value: str) -> bytes:
-    return attribute(kind, value.encode() + b"\0")

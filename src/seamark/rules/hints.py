@@ -92,11 +92,6 @@ class ZoneCpus:
         return {zone: amount / total for zone, amount in self.cpus.items()}
 
 
-def zone_shares(nodes: Iterable[Node]) -> dict[str, float] | None:
-    """Each zone's part of the CPUs of these nodes; None if they cannot be shared by."""
-    return ZoneCpus(nodes).shares
-
-
 def _milli_cpus(quantity: Quantity | None) -> int:
     """Thousandths of a CPU; 0 for a text that is no quantity."""
     try:

@@ -121,13 +121,11 @@ class Part:
 class Supervisor:
     """The parts of one process that run now."""
 
-    def __init__(
-        self, *, clock: Clock = SYSTEM_CLOCK, metrics: Registry | None = None, patience: Patience | None = None
-    ) -> None:
+    def __init__(self, *, clock: Clock = SYSTEM_CLOCK, metrics: Registry, patience: Patience | None = None) -> None:
         self.clock = clock
         self.patience = patience or Patience()
         self.parts: dict[str, Part] = {}
-        self._metrics = metrics or Registry()
+        self._metrics = metrics
 
     def part(self, name: str, work: Work, check: Check = lambda: None) -> Part:
         """A part to run.  It is listed from now on, in place of an earlier one of this name, until it has stopped."""

@@ -1,4 +1,4 @@
-"""Compaction: the window of time or revisions for which history is kept, and the loop that removes older history."""
+"""Compaction: the window of time for which history is kept, and the loop that removes older history."""
 
 from __future__ import annotations
 
@@ -15,42 +15,27 @@ LONGEST_PAUSE = 30.0
 
 
 class Window:
-    """Decides which history may be compacted.
+    """Decides which history may be compacted: revisions of the last ``seconds`` are kept."""
 
-    Revisions of the last ``seconds`` are kept, but at most ``revisions`` of them.  None means no limit.
-    """
-
-    def __init__(self, *, seconds: float | None, revisions: int | None = None) -> None:
+    def __init__(self, *, seconds: float) -> None:
         self._seconds = seconds
-        self._revisions = revisions
         self._samples: deque[tuple[float, int]] = deque()
 
     @property
     def pause(self) -> float:
         """How many seconds to wait between two calls of :meth:`oldest`."""
-        return LONGEST_PAUSE if self._seconds is None else min(self._seconds / SAMPLES_PER_WINDOW, LONGEST_PAUSE)
+        return min(self._seconds / SAMPLES_PER_WINDOW, LONGEST_PAUSE)
 
     def oldest(self, *, now: float, revision: int) -> int:
         """The oldest revision that must be kept; ``revision`` is the current one."""
-        oldest = 0
-        if self._seconds is not None:
-            self._samples.append((now, revision))
-            while len(self._samples) > 1 and self._samples[1][0] <= now - self._seconds:
-                self._samples.popleft()
-            taken, then = self._samples[0]
-            if taken <= now - self._seconds:
-                oldest = then
-        if self._revisions is not None:
-            oldest = max(oldest, revision - self._revisions)
-        return oldest
+        self._samples.append((now, revision))
+        while len(self._samples) > 1 and self._samples[1][0] <= now - self._seconds:
+            self._samples.popleft()
+        taken, then = self._samples[0]
+        return then if taken <= now - self._seconds else 0
 
 
-async def keep(
-    store: Store,
-    window: Window,
-    *,
-    clock: Clock = SYSTEM_CLOCK,
-) -> None:
+async def keep(store: Store, window: Window, *, clock: Clock = SYSTEM_CLOCK) -> None:
     """Compact ``store`` as its history leaves the window, until cancelled."""
     compacted = 0
     while True:

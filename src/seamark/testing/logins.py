@@ -11,7 +11,7 @@ import msgspec
 
 from seamark import errors
 from seamark.access.cluster import Cluster
-from seamark.api.certificates import kubeconfig, write_private
+from seamark.daemon.kubeconfig import kubeconfig
 from seamark.errors import Object
 from seamark.kinds.rbac.binding import GROUP
 from seamark.kinds.resource import (
@@ -21,6 +21,7 @@ from seamark.kinds.resource import (
     ROLES,
     SERVICE_ACCOUNTS,
 )
+from seamark.private_files import write_private
 
 # As in a Role: [{"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["get", "list", "watch"]}].
 Rules = Iterable[Mapping[str, Any]]
@@ -38,9 +39,7 @@ class Login(msgspec.Struct, frozen=True):
 def written(folder: Path, name: str, *, server: str, ca: Path, token: str, namespace: str) -> Login:
     """The login of a user, with a kubeconfig in this folder."""
     path = folder / f"{name.replace('/', '-').replace(':', '-')}.kubeconfig"
-    text = kubeconfig(server=server, ca=ca.read_bytes(), token=token)
-    if namespace:
-        text = text.replace("namespace: default", f"namespace: {namespace}")
+    text = kubeconfig(server=server, ca=ca.read_bytes(), token=token, namespace=namespace or "default")
     write_private(path, text.encode())
     return Login(server, ca, token, path)
 

@@ -44,7 +44,7 @@ async def look_at_service(cluster: Cluster, key: Key, *, clock: Clock = SYSTEM_C
     return (await look_behind(cluster, key, clock=clock))[1]
 
 
-async def look_behind(cluster: Cluster, key: Key, *, clock: Clock = SYSTEM_CLOCK) -> tuple[World, Report]:
+async def look_behind(cluster: Cluster, key: Key, *, clock: Clock) -> tuple[World, Report]:
     """The report on a Service, and the world that it was made from."""
     world = await observe_service(cluster, key, clock=clock)
     report = explain(world, key)
@@ -121,9 +121,7 @@ async def _missing(cluster: Cluster, namespace: str) -> bool:
     return False
 
 
-async def look_through(
-    cluster: Cluster, namespace: str, *, clock: Clock = SYSTEM_CLOCK
-) -> tuple[list[Problem], tuple[str, ...]]:
+async def look_through(cluster: Cluster, namespace: str, *, clock: Clock) -> tuple[list[Problem], tuple[str, ...]]:
     """What is wrong with Endpoints and slices, and still is a moment later; and which lists were refused."""
     from seamark.why.audit import audit
 

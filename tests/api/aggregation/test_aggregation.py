@@ -85,13 +85,19 @@ async def available(api: Served, extension: ExtensionServer, **more: Any) -> Non
     await api.api.aggregation.settled()
 
 
-async def test_a_request_goes_to_the_other_server_with_the_user(
-    api: Served, extension: ExtensionServer, client: aiohttp.ClientSession
-) -> None:
+@pytest.fixture
+async def reaching(api: Served, extension: ExtensionServer, client: aiohttp.ClientSession) -> aiohttp.ClientSession:
+    """A client, once the other server is available."""
     await available(api, extension)
+    return client
+
+
+async def test_a_request_goes_to_the_other_server_with_the_user(
+    extension: ExtensionServer, reaching: aiohttp.ClientSession
+) -> None:
     headers = {"X-Remote-User": "somebody-else", "X-Mine": "1"}
     params = {"limit": "5", "labelSelector": "a in (b,c),d=50%"}
-    async with client.get(FLUNDERS, params=params, headers=headers) as answer:
+    async with reaching.get(FLUNDERS, params=params, headers=headers) as answer:
         assert (answer.status, (await answer.json())["kind"]) == (200, "FlunderList")
         assert answer.headers["X-Sample"] == "yes"
     got = extension.last(FLUNDERS)
@@ -103,17 +109,12 @@ async def test_a_request_goes_to_the_other_server_with_the_user(
     assert "Authorization" not in got.headers
 
 
-async def test_a_body_goes_there_and_the_status_comes_back(
-    api: Served, extension: ExtensionServer, client: aiohttp.ClientSession
-) -> None:
-    await available(api, extension)
-    async with client.post(FLUNDERS, json={"kind": "Flunder"}) as answer:
+async def test_a_body_goes_there_and_the_status_comes_back(reaching: aiohttp.ClientSession) -> None:
+    async with reaching.post(FLUNDERS, json={"kind": "Flunder"}) as answer:
         assert (answer.status, await answer.json()) == (201, {"kind": "Flunder"})
 
 
-async def test_a_user_without_rights_is_refused_here(
-    api: Served, extension: ExtensionServer, client: aiohttp.ClientSession
-) -> None:
+async def test_a_user_without_rights_is_refused_here(api: Served, extension: ExtensionServer) -> None:
     await available(api, extension)
     before = len(extension.requests)
     refused = await api.ask("GET", FLUNDERS, token=OTHER)
@@ -125,12 +126,9 @@ async def test_a_user_without_rights_is_refused_here(
     assert len(extension.requests) == before
 
 
-async def test_whom_the_sender_acts_as_is_told(
-    api: Served, extension: ExtensionServer, client: aiohttp.ClientSession
-) -> None:
-    await available(api, extension)
+async def test_whom_the_sender_acts_as_is_told(extension: ExtensionServer, reaching: aiohttp.ClientSession) -> None:
     headers = {"Impersonate-User": "jane", "Impersonate-Group": "system:masters", "Impersonate-Extra-team": "a"}
-    async with client.get(FLUNDERS, headers=headers) as answer:
+    async with reaching.get(FLUNDERS, headers=headers) as answer:
         assert answer.status == 200
     got = extension.last(FLUNDERS)
     assert got.headers["X-Remote-User"] == "jane"
@@ -138,11 +136,8 @@ async def test_whom_the_sender_acts_as_is_told(
     assert "Impersonate-User" not in got.headers
 
 
-async def test_a_watch_comes_event_by_event(
-    api: Served, extension: ExtensionServer, client: aiohttp.ClientSession
-) -> None:
-    await available(api, extension)
-    async with client.get(FLUNDERS, params={"watch": "1"}) as answer:
+async def test_a_watch_comes_event_by_event(extension: ExtensionServer, reaching: aiohttp.ClientSession) -> None:
+    async with reaching.get(FLUNDERS, params={"watch": "1"}) as answer:
         for text in (b'{"type":"ADDED"}\n', b'{"type":"DELETED"}\n'):
             extension.events.put_nowait(text)
             assert await answer.content.readline() == text
@@ -150,11 +145,8 @@ async def test_a_watch_comes_event_by_event(
         assert await answer.content.read() == b""
 
 
-async def test_an_upgrade_is_passed_through(
-    api: Served, extension: ExtensionServer, client: aiohttp.ClientSession
-) -> None:
-    await available(api, extension)
-    async with client.ws_connect(f"{FLUNDERS}/one/talk") as socket:
+async def test_an_upgrade_is_passed_through(reaching: aiohttp.ClientSession) -> None:
+    async with reaching.ws_connect(f"{FLUNDERS}/one/talk") as socket:
         for word in ("hello", "you"):
             await socket.send_str(word)
             assert await socket.receive_str() == f"heard {word}"
@@ -174,17 +166,14 @@ async def test_discovery_has_the_other_servers_group_in_its_place(api: Served, e
     assert items[-1] == {"metadata": {"name": GROUP}, "versions": [version]}
 
 
-async def test_openapi_has_the_other_servers_part(
-    api: Served, extension: ExtensionServer, client: aiohttp.ClientSession
-) -> None:
-    await available(api, extension)
+async def test_openapi_has_the_other_servers_part(api: Served, reaching: aiohttp.ClientSession) -> None:
     index = (await api.get("/openapi/v3"))["paths"]
     assert index[ROOT[1:]] == {"serverRelativeURL": f"/openapi/v3{ROOT}?hash=1"}
     assert "version" not in index
     whole = await api.get("/openapi/v2")
     assert f"{ROOT}/flunders" in whole["paths"]
     assert whole["definitions"]["com.example.Flunder"] == {"type": "object"}
-    async with client.get(f"/openapi/v3{ROOT}") as answer:
+    async with reaching.get(f"/openapi/v3{ROOT}") as answer:
         assert await answer.json() == {"openapi": "3.0.0"}
 
 

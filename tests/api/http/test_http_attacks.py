@@ -5,14 +5,12 @@ import contextlib
 import gc
 import gzip
 import socket
-import ssl
 
 import pytest
 import uvloop
 from held_transport import Transport
 from served import ADMIN, OTHER, served
 
-from seamark.api.certificates import Authority
 from seamark.api.http import incoming
 from seamark.api.http import listener as listening
 from seamark.api.http.listener import NOT_TLS, Listener, most_connections
@@ -22,16 +20,12 @@ from seamark.api.http.protocol import Connection, Connections
 from seamark.api.http.stream import Stream
 from seamark.api.http.watches.alike import Alike
 from seamark.api.http.watches.watch import Watch
+from turns import until
 
 LOOPS = pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 PIECE = incoming.MAX_BODY // 2
-
-
-async def until(condition):
-    while not condition():
-        await asyncio.sleep(0.005)
 
 
 def head(method, path, *lines, version="1.1", host="Host: x"):
@@ -72,17 +66,6 @@ async def opened(handler, **more):
         yield listener
     finally:
         await listener.close()
-
-
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory):
-    made = Authority(tmp_path_factory.mktemp("pki"))
-    made.prepare(["127.0.0.1"])
-    return made
-
-
-def trusting(authority):
-    return ssl.create_default_context(cafile=str(authority.ca_path))
 
 
 # --- bodies ----------------------------------------------------------------------------------------
@@ -195,12 +178,12 @@ async def no_connection_left_as_garbage():
 
 @LOOPS
 @pytest.mark.parametrize("secure", [False, True], ids=["plain", "TLS"])
-def test_what_a_connection_held_goes_with_it(run, secure, authority):
+def test_what_a_connection_held_goes_with_it(run, secure, authority, trust):
     async def main():
-        tls, trust = (authority.tls(), trusting(authority)) if secure else (None, None)
+        tls, trusted = (authority.tls(), trust) if secure else (None, None)
         async with opened(lambda request: Response(200), tls=tls) as listener, no_connection_left_as_garbage():
             for _ in range(5):
-                async with client(listener, trust) as (_, writer):
+                async with client(listener, trusted) as (_, writer):
                     writer.write(head("GET", "/") + head("POST", "/", f"Content-Length: {2 * PIECE}") + b"x" * PIECE)
                     await until(lambda: listener.connections.held == PIECE)
                     writer.transport.abort()
@@ -228,14 +211,14 @@ def test_nothing_is_left_of_a_client_that_goes_before_tls(run, sent, authority):
 @LOOPS
 @pytest.mark.parametrize("secure", [False, True], ids=["plain", "TLS"])
 @pytest.mark.parametrize("size", [0, 1_000_000])  # of each of 16 objects: sockets take less than all of them together
-def test_a_watch_goes_with_its_client(run, secure, size, authority):
+def test_a_watch_goes_with_its_client(run, secure, size, authority, trust):
     """Clients come and go for hours: what they leave must not wait for a collection of garbage, which comes seldom."""
 
     def left():
         return sum(isinstance(found, Connection | Watch | Stream | Alike) for found in gc.get_objects())
 
     async def main():
-        tls, trust = (authority.tls(), trusting(authority)) if secure else (None, None)
+        tls, trusted = (authority.tls(), trust) if secure else (None, None)
         async with served() as api:
             listener = await api.api.listen("127.0.0.1", 0, tls)
             for number in range(16):
@@ -246,7 +229,7 @@ def test_a_watch_goes_with_its_client(run, secure, size, authority):
             gc.disable()
             for since in ("", "&resourceVersion=0", "&allowWatchBookmarks=true&timeoutSeconds=600"):
                 for _ in range(3):
-                    async with client(listener, trust) as (reader, writer):
+                    async with client(listener, trusted) as (reader, writer):
                         writer.write(head("GET", f"{CONFIGMAPS}?watch=1{since}", f"Authorization: Bearer {ADMIN}"))
                         await reader.readuntil(b"\r\n\r\n")
                         await until(lambda: api.api.watches.open)
@@ -477,9 +460,8 @@ def test_the_idlest_connection_makes_room_and_a_watch_does_not(run):
 
 
 @LOOPS
-def test_clients_that_never_begin_tls_cost_a_socket_and_make_room(run, authority):
+def test_clients_that_never_begin_tls_cost_a_socket_and_make_room(run, authority, trust):
     async def main():
-        trust = trusting(authority)
         async with (
             opened(lambda request: Response(200, b"ok"), tls=authority.tls(), max_connections=4) as listener,
             contextlib.AsyncExitStack() as stack,
@@ -505,7 +487,7 @@ def test_clients_that_never_begin_tls_cost_a_socket_and_make_room(run, authority
 
 
 @LOOPS
-def test_handshakes_that_do_not_go_on_make_room(run, authority):
+def test_handshakes_that_do_not_go_on_make_room(run, authority, trust):
     async def main():
         async with (
             opened(lambda request: Response(200, b"ok"), tls=authority.tls(), max_connections=4) as listener,
@@ -515,7 +497,7 @@ def test_handshakes_that_do_not_go_on_make_room(run, authority):
             for _, writer in stuck:
                 writer.write(b"\x16\x03")
             await until(lambda: len(listener.connections.entering) == 4)
-            reader, writer = await stack.enter_async_context(client(listener, trusting(authority)))
+            reader, writer = await stack.enter_async_context(client(listener, trust))
             assert await rest(stuck[0][0]) == b""
             writer.write(head("GET", "/"))
             assert await answer(reader) == (200, b"ok")
@@ -550,16 +532,15 @@ def test_never_more_connections_than_open_files():
 # --- certificates ----------------------------------------------------------------------------------
 
 
-async def test_a_certificate_without_a_name_names_nobody(authority, tmp_path, monkeypatch):
+async def test_a_certificate_without_a_name_names_nobody(authority, trust, tmp_path, monkeypatch):
     """As in Kubernetes: its sender is anonymous, whatever groups it has, unless a token says more."""
     from cryptography import x509
     from cryptography.x509.oid import NameOID
 
     nameless = x509.Name([x509.NameAttribute(NameOID.ORGANIZATION_NAME, "system:masters")])
-    monkeypatch.setattr("seamark.api.certificates._name", lambda *_: nameless)
+    monkeypatch.setattr("seamark.api.signing._name", lambda *_: nameless)
     certificate, key = authority.client("ann")
     (tmp_path / "client.pem").write_bytes(certificate + key)
-    trust = trusting(authority)
     trust.load_cert_chain(tmp_path / "client.pem")
     async with served() as api:
         listener = await api.api.listen("127.0.0.1", 0, authority.tls())

@@ -2,18 +2,17 @@
 
 import asyncio
 import socket
-import ssl
 
 import pytest
 import uvloop
 
-from seamark.api.certificates import Authority
 from seamark.api.http import listener as listener_module
 from seamark.api.http.incoming import HEAD_SECONDS
 from seamark.api.http.listener import IDLE_SECONDS, STALLED_SECONDS, Listener
 from seamark.api.http.messages import Response, Streaming
 from seamark.api.http.pieces import frame
 from seamark.api.streaming.sockets import Tasks
+from turns import until
 
 LOOPS = pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
 
@@ -24,18 +23,10 @@ async def opened(handler, tls=None):
     return listener
 
 
-async def until(condition):
-    while not condition():
-        await asyncio.sleep(0.005)
-
-
 @LOOPS
-def test_requests_and_answers_over_tls(run, tmp_path):
-    authority = Authority(tmp_path)
-    authority.prepare(["127.0.0.1"])
+def test_requests_and_answers_over_tls(run, authority, trust, tmp_path):
     certificate, key = authority.client("ann", ["system:masters"])
     (tmp_path / "client.pem").write_bytes(certificate + key)
-    trust = ssl.create_default_context(cafile=str(tmp_path / "ca.crt"))
 
     async def main():
         seen = []
@@ -220,12 +211,9 @@ def test_closing_finishes_what_is_under_way(run):
 
 
 @LOOPS
-def test_closing_does_not_wait_for_clients_that_keep_an_idle_connection(run, tmp_path, monkeypatch):
+def test_closing_does_not_wait_for_clients_that_keep_an_idle_connection(run, authority, trust, monkeypatch):
     """A client that pools its connections never says goodbye.  Its last answer has come, so nothing is left to do."""
     monkeypatch.setattr(listener_module, "FINISH_SECONDS", 3600.0)
-    authority = Authority(tmp_path)
-    authority.prepare(["127.0.0.1"])
-    trust = ssl.create_default_context(cafile=str(tmp_path / "ca.crt"))
 
     def ask(address):
         client = trust.wrap_socket(socket.create_connection(address), server_hostname="127.0.0.1")
@@ -245,11 +233,8 @@ def test_closing_does_not_wait_for_clients_that_keep_an_idle_connection(run, tmp
 
 
 @LOOPS
-def test_closing_waits_for_a_client_that_still_reads(run, tmp_path, monkeypatch):
+def test_closing_waits_for_a_client_that_still_reads(run, authority, trust, monkeypatch):
     monkeypatch.setattr(listener_module, "FINISH_SECONDS", 3600.0)
-    authority = Authority(tmp_path)
-    authority.prepare(["127.0.0.1"])
-    trust = ssl.create_default_context(cafile=str(tmp_path / "ca.crt"))
     large = b"x" * 30_000_000
 
     async def main():

@@ -19,21 +19,10 @@ from seamark.api.http.listener import Listener
 from seamark.api.http.messages import Response, Streaming
 from seamark.api.http.pieces import frame
 from seamark.api.http.protocol import MAX_PIPELINED
+from turns import until
 
 LOOPS = pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
 ASKED = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
-
-
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory):
-    made = Authority(tmp_path_factory.mktemp("pki"))
-    made.prepare(["127.0.0.1"])
-    return made
-
-
-@pytest.fixture
-def trust(authority):
-    return ssl.create_default_context(cafile=str(authority.ca_path))
 
 
 @contextlib.asynccontextmanager
@@ -42,11 +31,6 @@ async def serving(handler, authority):
     await listener.open("127.0.0.1", 0)
     yield listener
     await listener.close()
-
-
-async def until(condition):
-    while not condition():
-        await asyncio.sleep(0.005)
 
 
 def dial(listener, trust):

@@ -3,7 +3,6 @@
 import asyncio
 import gc
 import socket
-import ssl
 import sys
 from itertools import pairwise
 
@@ -11,7 +10,6 @@ import pytest
 import uvloop
 from served import ADMIN, served
 
-from seamark.api.certificates import Authority
 from seamark.api.http.watches import alike, opening, rounds
 from seamark.api.http.watches import watch as watching
 from seamark.api.state.entries import prefix_of
@@ -483,11 +481,8 @@ async def test_what_an_idle_watch_keeps():
 
 
 @pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
-def test_clients_that_never_read_over_tls(run, tmp_path):
+def test_clients_that_never_read_over_tls(run, authority, trust):
     """The attack: many watchers that do not read, and large writes.  Memory stays within its bounds; others go on."""
-    authority = Authority(tmp_path)
-    authority.prepare(["127.0.0.1"])
-    trust = ssl.create_default_context(cafile=str(tmp_path / "ca.crt"))
     ask = f"GET {BASE}?watch=1 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {ADMIN}\r\n\r\n".encode()
 
     async def main():

@@ -8,7 +8,6 @@ import contextlib
 import ssl
 import struct
 from collections.abc import AsyncIterator, Callable, Sequence
-from pathlib import Path
 
 import aiohttp
 import pytest
@@ -116,12 +115,12 @@ async def test_bytes_that_are_no_messages_end_the_connection(api: Served) -> Non
         writer.close()
 
 
-async def test_a_client_that_says_goodbye_and_stays_is_told_nothing_more(api: Served, tmp_path: Path) -> None:
-    authority = Authority(tmp_path)
-    authority.prepare(["127.0.0.1"])
+async def test_a_client_that_says_goodbye_and_stays_is_told_nothing_more(
+    api: Served, authority: Authority, trust: ssl.SSLContext
+) -> None:
     listener = Listener(api.api.application, tls=authority.tls())
     await listener.open("127.0.0.1", 0)
-    leaving, staying = [await dialled(listener, ssl.create_default_context(cafile=authority.ca_path)) for _ in range(2)]
+    leaving, staying = [await dialled(listener, trust) for _ in range(2)]
     leaving[1].write(masked(CLOSE, struct.pack(">H", 1000)))
     while not any(each.transport.is_closing() for each in listener.connections):
         await asyncio.sleep(0)

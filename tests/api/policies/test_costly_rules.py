@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from custom_resources import BASE, DEFINITIONS, definition, established, version, widget
+from custom_resources import BASE, defined, version, widget
 from served import Served, served
 
 from seamark.kinds.extensions import rules
@@ -43,8 +43,7 @@ class Gate:
 @pytest.fixture
 async def api(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Served]:
     async with served(max_in_flight=1) as api:
-        await api.post(DEFINITIONS, definition(version(spec=SPEC)))
-        await established(api)
+        await defined(api, version(spec=SPEC))
         yield api
 
 

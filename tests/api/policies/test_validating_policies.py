@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 from tests.api.policies.admission_policies import SECRETS, bind, policy, secret
-from tests.api.served import Answer, Served, served
-
-
-@pytest.fixture
-async def api() -> AsyncIterator[Served]:
-    async with served() as server:
-        yield server
+from tests.api.served import Answer, Served
 
 
 async def created(api: Served, name: str, **more: Any) -> Answer:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from granting import CONFIG_MAPS, RBAC, Object, grant, rule
 from served import ADMIN, OTHER, Served, served
 
 from seamark.api.authentication import _of_certificate
@@ -29,11 +31,7 @@ from seamark.kinds.resource import (
 )
 from seamark.store.opening import open_store
 
-Object = dict[str, Any]
-
-RBAC = "/apis/rbac.authorization.k8s.io/v1"
 REVIEWS = "/apis/authorization.k8s.io/v1"
-CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 
 
 @asynccontextmanager
@@ -43,28 +41,15 @@ async def with_roles(**more: Any) -> AsyncIterator[Served]:
         yield api
 
 
-async def grant(api: Served, user: str, *rules: Object, name: str = "r", namespace: str = "default") -> None:
-    """A Role with these rules, bound to the user."""
-    place = f"{RBAC}/namespaces/{namespace}"
-    await api.post(f"{place}/roles", {"metadata": {"name": name}, "rules": list(rules)})
-    subjects = [{"kind": "User", "name": user}]
-    bound = {"metadata": {"name": name}, "roleRef": {"kind": "Role", "name": name}, "subjects": subjects}
-    await api.post(f"{place}/rolebindings", bound)
-
-
-def rule(verbs: str, resources: str, group: str = "", **more: Any) -> Object:
-    return {"verbs": verbs.split(), "apiGroups": [group], "resources": resources.split(), **more}
-
-
 @pytest.mark.parametrize("how", ["token", "certificate", "impersonation"])
-async def test_a_user_with_a_role_does_exactly_what_it_allows(how: str, tmp_path: Path) -> None:
+async def test_a_user_with_a_role_does_exactly_what_it_allows(how: str, authority: Authority) -> None:
     async with with_roles() as api:
         more: Object = {"token": OTHER}
         if how == "impersonation":
             more = {"headers": {"impersonate-user": "other"}}
         elif how == "certificate":
             more = {"token": None}
-        certificate = _certificate(tmp_path, "other") if how == "certificate" else None
+        certificate = _certificate(authority, "other") if how == "certificate" else None
 
         async def status(method: str, path: str, body: Any = None) -> int:
             if certificate is None:
@@ -85,14 +70,9 @@ async def test_a_user_with_a_role_does_exactly_what_it_allows(how: str, tmp_path
         assert await status("GET", f"{CONFIG_MAPS}/c") == 403
 
 
-def _certificate(folder: Path, name: str) -> bytes:
-    from cryptography import x509
-    from cryptography.hazmat.primitives.serialization import Encoding
-
-    authority = Authority(folder)
-    authority.prepare(["x"])
+def _certificate(authority: Authority, name: str) -> bytes:
     pem, _ = authority.client(name, [])
-    der = x509.load_pem_x509_certificate(pem).public_bytes(Encoding.DER)
+    der = ssl.PEM_cert_to_DER_cert(pem.decode())
     assert _of_certificate(der) is not None
     return der
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 from typing import Any
 from urllib.parse import urlencode
 
@@ -293,14 +294,9 @@ def _allowing(roles: list[Object]) -> dict[str, set[str]]:
 
 
 @pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    from cryptography import x509
-    from cryptography.hazmat.primitives.serialization import Encoding
-
-    authority = Authority(tmp_path_factory.mktemp("authority"))
-    authority.prepare(["x"])
+def certificate(authority: Authority) -> bytes:
     pem, _ = authority.client("carol", ["devs"])
-    return x509.load_pem_x509_certificate(pem).public_bytes(Encoding.DER)
+    return ssl.PEM_cert_to_DER_cert(pem.decode())
 
 
 def play(beginning: tuple[Any, ...], steps: list[Any], certificate: bytes) -> None:

@@ -6,8 +6,8 @@ import asyncio
 import uuid
 from typing import Any
 
+from granting import CONFIG_MAPS, RBAC, grant, rule
 from served import OTHER, Served, served
-from test_rights import CONFIG_MAPS, RBAC, grant, rule
 
 from seamark.api.rbac.keeping import make_roles
 

@@ -25,12 +25,6 @@ async def hooks(trusted: Trusted) -> AsyncIterator[Hooks]:
         yield server
 
 
-@pytest_asyncio.fixture
-async def api() -> AsyncIterator[Served]:
-    async with served() as server:
-        yield server
-
-
 async def test_a_webhook_called_again_sees_what_a_later_one_changed(api: Served, hooks: Hooks) -> None:
     hooks.answers["later"] = labelled(hooked="yes")
     again, later = hooks.hook("again", reinvocationPolicy="IfNeeded"), hooks.hook("later")

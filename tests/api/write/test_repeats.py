@@ -79,6 +79,13 @@ async def report(api: Served, name: str, said: Any, **more: Any) -> Any:
     return await api.merge(f"{PODS}/{name}/status", {"status": said}, **more)
 
 
+async def three_reported(api: Served) -> None:
+    """So that what was worked out for them serves for the next."""
+    for n in range(3):
+        await bound(api, f"web-{n}")
+        await report(api, f"web-{n}", status(n))
+
+
 async def test_what_was_worked_out_for_one_serves_for_the_next(api: Served, judged: list[str]) -> None:
     pods = [await bound(api, f"web-{n}", node=f"node-{n}") for n in range(5)]
     for n in range(5):
@@ -109,9 +116,7 @@ async def test_a_repeat_is_what_it_would_be_alone(api: Served, content_type: str
 
 
 async def test_versions_and_uids_are_checked_each_time(api: Served, judged: list[str]) -> None:
-    for n in range(3):
-        await bound(api, f"web-{n}")
-        await report(api, f"web-{n}", status(n))
+    await three_reported(api)
     pod = await bound(api, "web-3")
     path = f"{PODS}/web-3/status"
     old = {"metadata": {"resourceVersion": "1"}, "status": status(3)}
@@ -138,9 +143,7 @@ async def test_versions_and_uids_are_checked_each_time(api: Served, judged: list
     ],
 )
 async def test_what_is_not_alike_is_worked_out(api: Served, judged: list[str], said: Any) -> None:
-    for n in range(3):
-        await bound(api, f"web-{n}")
-        await report(api, f"web-{n}", status(n))
+    await three_reported(api)
     await bound(api, "web-3")
     judged.clear()
     await api.ask("PATCH", f"{PODS}/web-3/status", {"status": said}, type=MERGE)
@@ -148,9 +151,7 @@ async def test_what_is_not_alike_is_worked_out(api: Served, judged: list[str], s
 
 
 async def test_an_object_that_is_not_alike_is_worked_out(api: Served, judged: list[str]) -> None:
-    for n in range(3):
-        await bound(api, f"web-{n}")
-        await report(api, f"web-{n}", status(n))
+    await three_reported(api)
     await bound(api, "other", restartPolicy="Never")
     await bound(api, "labelled")
     await api.merge(f"{PODS}/labelled", {"metadata": {"labels": {"a": "b"}}})
@@ -257,9 +258,7 @@ async def test_a_container_may_have_any_id(api: Served, statuses: Any) -> None:
 
 
 async def test_a_dry_run_writes_nothing(api: Served) -> None:
-    for n in range(3):
-        await bound(api, f"web-{n}")
-        await report(api, f"web-{n}", status(n))
+    await three_reported(api)
     before = await bound(api, "web-3")
     after = await report(api, "web-3", status(3), query="dryRun=All")
     assert after["status"]["phase"] == "Running"
@@ -267,9 +266,7 @@ async def test_a_dry_run_writes_nothing(api: Served) -> None:
 
 
 async def test_policies_see_every_one_of_them(api: Served, judged: list[str]) -> None:
-    for n in range(3):
-        await bound(api, f"web-{n}")
-        await report(api, f"web-{n}", status(n))
+    await three_reported(api)
     group = "/apis/admissionregistration.k8s.io/v1"
     rules = [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["UPDATE"], "resources": ["pods/status"]}]
     spec = {

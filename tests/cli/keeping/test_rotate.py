@@ -11,9 +11,11 @@ import yaml
 from cryptography import x509
 
 from seamark.api import certificates
-from seamark.api.certificates import Authority, kubeconfig, single, write_private
+from seamark.api.certificates import Authority, single
 from seamark.api.identity.keys import KeyRing
 from seamark.cli import main
+from seamark.daemon.kubeconfig import kubeconfig
+from seamark.private_files import write_private
 
 
 @pytest.fixture

@@ -9,13 +9,14 @@ import json
 import dns.asyncquery
 import dns.message
 import pytest
-from forwarded_cluster import ask, forwarded_cluster, until
+from forwarded_cluster import ask, forwarded_cluster
 
 from free_ports import free_port
 from seamark import errors
 from seamark.cli.failure import Failure
 from seamark.cli.reaching import forward
 from seamark.kinds.resource import SERVICES
+from turns import until
 
 PORT, OTHER = free_port(), free_port()
 

@@ -8,7 +8,7 @@ import re
 import socket
 
 import pytest
-from forwarded_cluster import KUBECONFIG, ask, forwarded_cluster, until
+from forwarded_cluster import KUBECONFIG, ask, forwarded_cluster
 
 from seamark import errors
 from seamark.cli import main
@@ -16,6 +16,7 @@ from seamark.cli.failure import Failure
 from seamark.cli.reaching import port_forward
 from seamark.forwarding.ports import parse_ports
 from seamark.kinds.resource import CONFIGMAPS, DEPLOYMENTS, PODS
+from turns import until
 
 HTTP = [{"name": "http", "port": 80, "targetPort": "port-8080"}]
 TO_8080 = [{"name": "http", "port": 8080, "protocol": "TCP"}]

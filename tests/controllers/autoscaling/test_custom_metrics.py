@@ -5,7 +5,7 @@ import contextlib
 import pytest
 from aiohttp import web
 from own_cluster import own_cluster
-from test_autoscaler_behaviour import Scaled
+from scaled_pods import Scaled
 from tests.api.aggregation.keeping_server import KeepingServer
 
 from seamark.access.informers import Informers

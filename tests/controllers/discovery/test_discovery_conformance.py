@@ -3,7 +3,7 @@
 import pytest
 from memory_cluster import MemoryCluster
 from recordings import check, load, observe, play, steps
-from running import running
+from running import settled
 
 from seamark.kinds.resource import NODES
 
@@ -14,8 +14,7 @@ async def test_a_recorded_scenario(nodes, case):
     for node in nodes:
         await cluster.create(NODES, node)
     states = []
-    async with running(cluster) as controllers:
-        await controllers.settle()
+    async with settled(cluster) as controllers:
         for step in steps(case):
             if step == "settle" or "settle" in step:
                 await controllers.settle()

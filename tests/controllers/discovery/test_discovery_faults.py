@@ -6,7 +6,7 @@ import random
 import pytest
 from faulty_cluster import FaultyCluster
 from memory_cluster import MemoryCluster
-from running import running
+from running import running, settled
 from scenery import NS, assert_right, flip, hand_made, node, pod, put, service
 
 from seamark import errors
@@ -114,8 +114,7 @@ async def test_somebody_is_faster(cluster):
             note = {"metadata": {"annotations": {"note": meddling[resource]}}}
             await cluster.patch(resource, name, note, namespace=NS)
 
-    async with running(cluster, through=through) as controllers:
-        await controllers.settle()
+    async with settled(cluster, through=through) as controllers:
         through.before = meddle
         for times in (1, 3, 9):
             meddling["left"] = times
@@ -130,8 +129,7 @@ async def test_somebody_is_faster(cluster):
 @pytest.mark.parametrize("compact", [False, True])
 async def test_watches_that_break_miss_nothing(cluster, compact):
     await put(cluster, service(), *[pod(f"p{i}") for i in range(10)])
-    async with running(cluster) as controllers:
-        await controllers.settle()
+    async with settled(cluster) as controllers:
         await flip(cluster, "p1", False)
         await cluster.delete(PODS, "p2", namespace=NS, grace_seconds=0)
         cluster.cut_watches(compact=compact)
@@ -144,8 +142,7 @@ async def test_watches_that_break_miss_nothing(cluster, compact):
 async def test_an_api_server_that_is_away_for_a_while(cluster):
     through = FaultyCluster(cluster)
     await put(cluster, service(), *[pod(f"p{i}") for i in range(5)])
-    async with running(cluster, through=through) as controllers:
-        await controllers.settle()
+    async with settled(cluster, through=through) as controllers:
         through.fault = lambda verb, resource, name: errors.ServiceUnavailable("connection refused")
         cluster.cut_watches(compact=True)
         await flip(cluster, "p1", False)
@@ -193,8 +190,7 @@ async def test_killed_between_two_writes(cluster):
         assert dead.is_set()
         controllers.manager._grace = 0.0  # killed, not asked to finish
     assert 0 < len(cluster.objects(ENDPOINT_SLICES)) < 5
-    async with running(cluster, settings=settings) as controllers:
-        await controllers.settle()
+    async with settled(cluster, settings=settings) as controllers:
         await assert_right(cluster)
         assert len(cluster.objects(ENDPOINT_SLICES)) == 5
 

@@ -11,7 +11,7 @@ from seamark.controllers.discovery.process import ControllerProcess
 from seamark.controllers.settings import ElectionSettings
 from seamark.errors import ServiceUnavailable
 from seamark.kinds.resource import ENDPOINT_SLICES, EVENTS, LEASES, PODS
-from turns import turns
+from turns import turns, until
 
 # A leader that a busy machine holds up for long must not lose its lease.
 PATIENT = {"lease_duration": 600, "renew_deadline": 500, "retry_period": 0.05}
@@ -30,11 +30,6 @@ async def running(process):
 def elected(cluster, identity):
     settings = ElectionSettings(namespace=NS, identity=identity, **PATIENT)
     return ControllerProcess(cluster, election=settings)
-
-
-async def until(true):
-    while not true():
-        await asyncio.sleep(0.005)
 
 
 def slices(cluster):

@@ -2,9 +2,7 @@
 
 import msgspec
 import pytest
-import pytest_asyncio
 from faulty_cluster import FaultyCluster
-from own_cluster import own_cluster
 
 from seamark.controllers.housekeeping.address_repair import plan
 from seamark.kinds.resource import IP_ADDRESSES, SERVICES
@@ -15,12 +13,6 @@ from seamark.rules.objects.service import Service
 
 NOW = 1_800_000_000.0
 ADDRESS = "10.96.3.4"
-
-
-@pytest_asyncio.fixture
-async def own():
-    async with own_cluster() as cluster:
-        yield cluster
 
 
 def service(name, created="2026-01-01T00:00:00Z"):

@@ -3,8 +3,6 @@
 import contextlib
 
 import msgspec
-import pytest_asyncio
-from own_cluster import own_cluster
 
 from seamark.access.informers import Informers
 from seamark.controllers.housekeeping.event_expiry import (
@@ -19,12 +17,6 @@ from seamark.kinds.resource import EVENTS
 from seamark.kinds.values import times
 from seamark.runtime.manager import Manager
 from turns import drained, turns
-
-
-@pytest_asyncio.fixture
-async def own():
-    async with own_cluster() as cluster:
-        yield cluster
 
 
 @contextlib.asynccontextmanager

@@ -1,15 +1,6 @@
 """FlowSchemas say whether their priority level exists."""
 
-import pytest_asyncio
-from own_cluster import own_cluster
-
 from seamark.kinds.resource import FLOW_SCHEMAS, PRIORITY_LEVELS
-
-
-@pytest_asyncio.fixture
-async def own():
-    async with own_cluster() as cluster:
-        yield cluster
 
 
 async def dangling(own, name):

@@ -1,8 +1,6 @@
 """Services of type LoadBalancer get addresses, keep them, and release them."""
 
 import msgspec
-import pytest_asyncio
-from own_cluster import own_cluster
 
 from seamark.controllers.housekeeping.loadbalancer_pool import Pool
 from seamark.controllers.housekeeping.loadbalancers import FINALIZER, AddressPlan, plan, wanted
@@ -10,12 +8,6 @@ from seamark.kinds.resource import SERVICES
 from seamark.rules.objects.service import Service
 
 POOL = ("192.0.2.10-192.0.2.11", "2001:db8::10-2001:db8::11")
-
-
-@pytest_asyncio.fixture
-async def own():
-    async with own_cluster() as cluster:
-        yield cluster
 
 
 def view(name="web", ips=(), **spec):

@@ -2,9 +2,6 @@
 
 import asyncio
 
-import pytest_asyncio
-from own_cluster import own_cluster
-
 from seamark.controllers.housekeeping.namespace_contents import (
     DEFAULT_ACCOUNT,
     DESCRIPTION,
@@ -16,12 +13,6 @@ from seamark.kinds.resource import CONFIGMAPS, NAMESPACES, SERVICE_ACCOUNTS
 from seamark.rules.objects.metadata import Metadata
 
 NAME = "kube-root-ca.crt"
-
-
-@pytest_asyncio.fixture
-async def own():
-    async with own_cluster() as cluster:
-        yield cluster
 
 
 def held(data, *, described=True, binary=None):

@@ -2,19 +2,11 @@
 
 import threading
 
-import pytest_asyncio
-from own_cluster import own_cluster
 from tests.api.custom_resources import definition
 
 from seamark import haste
 from seamark.kinds.registration import type_checks
 from seamark.kinds.resource import DEFINITIONS, VALIDATING_POLICIES
-
-
-@pytest_asyncio.fixture
-async def own():
-    async with own_cluster() as cluster:
-        yield cluster
 
 
 def policy(*validations, group="apps", resources=("deployments",), **spec):

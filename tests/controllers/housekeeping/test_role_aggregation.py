@@ -1,15 +1,6 @@
 """Aggregated ClusterRoles follow those that they gather."""
 
-import pytest_asyncio
-from own_cluster import own_cluster
-
 from seamark.kinds.resource import CLUSTER_ROLES
-
-
-@pytest_asyncio.fixture
-async def own():
-    async with own_cluster() as cluster:
-        yield cluster
 
 
 def role(name, *verbs, labels=None, gathers=None):

@@ -1,8 +1,6 @@
 """ServiceCIDRs are protected, ready, and leave only when nothing needs them."""
 
 import msgspec
-import pytest_asyncio
-from own_cluster import own_cluster
 
 from seamark.controllers.housekeeping.service_cidrs import Duty, blocker, duty
 from seamark.kinds.resource import SERVICE_CIDRS, SERVICES
@@ -12,12 +10,6 @@ from seamark.rules.objects.network import IPAddress, ServiceCIDR
 
 NOW = 1_800_000_000.0
 READY = {"type": "Ready", "status": "True", "reason": "", "message": "Kubernetes Service CIDR is ready"}
-
-
-@pytest_asyncio.fixture
-async def own():
-    async with own_cluster() as cluster:
-        yield cluster
 
 
 def cidr(name, *ranges, going=None, finalizers=(FINALIZER,), conditions=()):

@@ -31,6 +31,13 @@ async def status(own, name="q"):
     return (await own.cluster.get(RESOURCE_QUOTAS, name, namespace="default"))["status"]
 
 
+async def counted(own):
+    """Changes are counted a little later, several together."""
+    await own.quiet()
+    await own.clock.advance(1)
+    await own.quiet()
+
+
 async def test_a_new_quota_counts_what_is_there():
     async with own_cluster() as own, own.controlled(ending=True, namespace_contents=False):
         for name in ("a", "b"):
@@ -51,16 +58,12 @@ async def test_what_goes_or_ends_is_given_back():
             await own.cluster.create(PODS, named("q", POD), namespace="default")
         done = {"status": {"phase": "Succeeded"}}
         await own.cluster.patch(PODS, "p", done, namespace="default", subresource="status")
-        await own.quiet()
-        await own.clock.advance(1)
-        await own.quiet()
+        await counted(own)
         assert (await status(own))["used"] == {"count/pods": "1", "pods": "0"}
         await own.cluster.create(PODS, named("q", POD), namespace="default")
         for name in ("p", "q"):
             await own.cluster.delete(PODS, name, namespace="default")
-        await own.quiet()
-        await own.clock.advance(1)
-        await own.quiet()
+        await counted(own)
         assert (await status(own))["used"] == {"count/pods": "0", "pods": "0"}
 
 
@@ -86,9 +89,7 @@ async def test_a_service_that_needs_less_gives_back():
         await own.cluster.create(SERVICES, named("s", {"spec": spec}), namespace="default")
         assert (await status(own))["used"] == {"services.nodeports": "1"}
         await own.cluster.patch(SERVICES, "s", {"spec": {"type": "ClusterIP"}}, namespace="default")
-        await own.quiet()
-        await own.clock.advance(1)
-        await own.quiet()
+        await counted(own)
         assert (await status(own))["used"] == {"services.nodeports": "0"}
 
 
@@ -108,9 +109,7 @@ async def test_devices_are_counted_by_their_class():
         with pytest.raises(Forbidden, match=f"requested: {name}=2, used: {name}=2, limited: {name}=3"):
             await own.cluster.create(RESOURCE_CLAIMS, named("b", claim(2)), namespace="default")
         await own.cluster.delete(RESOURCE_CLAIMS, "a", namespace="default")
-        await own.quiet()
-        await own.clock.advance(1)
-        await own.quiet()
+        await counted(own)
         assert (await status(own))["used"] == {name: "0"}
 
 
@@ -143,9 +142,7 @@ async def test_what_is_made_during_the_first_count_is_counted():
         )
         for i in range(10):
             await own.cluster.create(CONFIGMAPS, named(f"c-{i}", {}), namespace="default")
-        await own.quiet()
-        await own.clock.advance(1)
-        await own.quiet()
+        await counted(own)
         assert (await status(own))["used"]["count/configmaps"] == "10"
 
 
@@ -175,16 +172,12 @@ async def test_only_what_has_changed_is_looked_into_again(monkeypatch):
             pod = {"spec": {"containers": [{"name": "c", "image": "i", **asks}], "terminationGracePeriodSeconds": 0}}
             await own.cluster.create(PODS, named(f"p-{number}", pod), namespace="default")
         await own.cluster.create(RESOURCE_QUOTAS, quota(pods="20", cpu="2"), namespace="default")
-        await own.quiet()
-        await own.clock.advance(1)
-        await own.quiet()
+        await counted(own)
         assert (await status(own))["used"] == {"cpu": "900m", "pods": "9"}
         assert len(seen) == 9, "the second count knows all of them"
         await own.cluster.patch(PODS, "p-0", {"metadata": {"labels": {"a": "b"}}}, namespace="default")
         await own.cluster.delete(PODS, "p-8", namespace="default")
-        await own.quiet()
-        await own.clock.advance(1)
-        await own.quiet()
+        await counted(own)
         assert (await status(own))["used"] == {"cpu": "800m", "pods": "8"}
         assert len(seen) <= 11, "the one that has changed, and maybe the one that went"
 

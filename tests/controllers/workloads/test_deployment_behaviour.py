@@ -1,6 +1,7 @@
 """Deployments at work on a real API server: rollouts, going back, scaling, pausing, and what goes wrong."""
 
 import asyncio
+import contextlib
 
 from faulty_cluster import FaultyCluster, each_once
 from workload_world import world
@@ -55,10 +56,17 @@ async def set_image(here, image):
     await here.patch("Deployment", "web", {"spec": {"template": template(image)}})
 
 
-async def test_from_creation_to_an_update_and_back():
-    async with world() as here:
+@contextlib.asynccontextmanager
+async def rolled_out(**more):
+    """A Deployment whose Pods are ready."""
+    async with world(**more) as here:
         await here.create("Deployment", "web", spec())
         await here.until(lambda: complete(here))
+        yield here
+
+
+async def test_from_creation_to_an_update_and_back():
+    async with rolled_out() as here:
         (first,) = await here.names("ReplicaSet")
         assert await condition(here, "Available") == (
             "True",
@@ -149,9 +157,7 @@ async def test_a_rollout_that_is_stuck_is_scaled_in_proportion():
 
 
 async def test_paused_it_collects_changes_and_resumed_it_makes_one_rollout_of_them():
-    async with world() as here:
-        await here.create("Deployment", "web", spec())
-        await here.until(lambda: complete(here))
+    async with rolled_out() as here:
         await here.patch("Deployment", "web", {"spec": {"paused": True}})
         await here.until(
             lambda: condition(here, "Progressing"), ("Unknown", "DeploymentPaused", "Deployment is paused")
@@ -194,9 +200,7 @@ async def test_old_replica_sets_beyond_the_limit_go():
 
 
 async def test_a_new_deployment_adopts_what_the_last_left_behind():
-    async with world() as here:
-        await here.create("Deployment", "web", spec())
-        await here.until(lambda: complete(here))
+    async with rolled_out() as here:
         (replica_set,) = await here.names("ReplicaSet")
         pods = await here.names("Pod")
         await here.delete("Deployment", "web", propagation="Orphan")
@@ -210,18 +214,14 @@ async def test_a_new_deployment_adopts_what_the_last_left_behind():
 
 
 async def test_deleting_it_takes_everything_along():
-    async with world() as here:
-        await here.create("Deployment", "web", spec())
-        await here.until(lambda: complete(here))
+    async with rolled_out() as here:
         await here.delete("Deployment", "web", propagation="Foreground")
         await here.until(lambda: here.names("Deployment"), [])
         assert await here.names("Pod") == await here.names("ReplicaSet") == []
 
 
 async def test_a_taken_name_leads_to_another():
-    async with world() as here:
-        await here.create("Deployment", "web", spec())
-        await here.until(lambda: complete(here))
+    async with rolled_out() as here:
         (taken,) = await here.names("ReplicaSet")
         await here.delete("Deployment", "web", propagation="Foreground")
         await here.until(lambda: here.names("Deployment"), [])
@@ -291,9 +291,7 @@ async def test_conflicts_lost_answers_and_late_news_are_got_over():
         faulty.setdefault("cluster", wrapped)  # the first is that of the informers
         return wrapped
 
-    async with world(through=through) as here:
-        await here.create("Deployment", "web", spec())
-        await here.until(lambda: complete(here))
+    async with rolled_out(through=through) as here:
         await set_image(here, "app:2")
         faulty["cluster"].lag(REPLICA_SETS)
         await here.drained()
@@ -306,9 +304,7 @@ async def test_conflicts_lost_answers_and_late_news_are_got_over():
 
 
 async def test_at_rest_nothing_is_written():
-    async with world() as here:
-        await here.create("Deployment", "web", spec())
-        await here.until(lambda: complete(here))
+    async with rolled_out() as here:
         before = await here.quiet()
         here.controllers.nudge("deployment-controller", "default/web")
         assert await here.quiet() == before

@@ -1,5 +1,7 @@
 """ReplicaSets and ReplicationControllers at work on a real API server, through good and bad connections."""
 
+import contextlib
+
 import pytest
 from faulty_cluster import FaultyCluster
 from workload_world import Controllers, world
@@ -27,10 +29,17 @@ def count(here, labels="app=web"):
     return ask
 
 
-async def test_pods_are_made_counted_and_told_of():
-    async with world() as here:
+@contextlib.asynccontextmanager
+async def three_pods(**more):
+    """A ReplicaSet whose three Pods are ready."""
+    async with world(**more) as here:
         await here.create("ReplicaSet", "web", SPEC)
         await here.until(ready(here), 3)
+        yield here
+
+
+async def test_pods_are_made_counted_and_told_of():
+    async with three_pods() as here:
         pods = await here.list("Pod")
         for pod in pods:
             meta = pod["metadata"]
@@ -75,9 +84,7 @@ async def test_a_replication_controller_does_the_same():
 
 
 async def test_what_is_lost_is_replaced_and_what_has_ended_too():
-    async with world() as here:
-        await here.create("ReplicaSet", "web", SPEC)
-        await here.until(ready(here), 3)
+    async with three_pods() as here:
         first, second, _ = await here.names("Pod")
         await here.delete("Pod", first)
         await here.patch("Pod", second, {"status": {"phase": "Failed"}}, subresource="status")
@@ -132,9 +139,7 @@ async def test_a_selector_of_expressions_finds_its_orphans():
 
 
 async def test_deletion_costs_are_heeded():
-    async with world() as here:
-        await here.create("ReplicaSet", "web", SPEC)
-        await here.until(ready(here), 3)
+    async with three_pods() as here:
         cheap, *rest = reversed(await here.names("Pod"))
         cost = {"controller.kubernetes.io/pod-deletion-cost": "-10"}
         await here.patch("Pod", cheap, {"metadata": {"annotations": cost}})
@@ -162,9 +167,7 @@ async def available(here):
 
 
 async def test_at_rest_nothing_is_written():
-    async with world() as here:
-        await here.create("ReplicaSet", "web", SPEC)
-        await here.until(ready(here), 3)
+    async with three_pods() as here:
         before = await here.quiet()
         for _ in range(3):
             here.controllers.nudge("replicaset-controller", "default/web")
@@ -252,9 +255,7 @@ async def test_a_creation_whose_answer_was_lost_is_not_repeated(lost):
 async def test_a_creation_that_failed_is_repeated():
     faults = Faults()
     faults.add("create", PODS, errors.ServiceUnavailable("no answer"), times=2)
-    async with world(through=faults.through) as here:
-        await here.create("ReplicaSet", "web", SPEC)
-        await here.until(ready(here), 3)
+    async with three_pods(through=faults.through) as here:
         await here.quiet()
         assert await made(here) == 3
 
@@ -266,9 +267,7 @@ async def test_lost_watches_forgotten_versions_and_a_busy_server_are_got_over():
         faults.add("watch", resource, errors.ServiceUnavailable("connection refused"))
         faults.add("list", resource, errors.InternalError("no"))
     faults.add("create", PODS, errors.TooManyRequests("slow down", retry_after=0), times=2)
-    async with world(through=faults.through) as here:
-        await here.create("ReplicaSet", "web", SPEC)
-        await here.until(ready(here), 3)
+    async with three_pods(through=faults.through) as here:
         await here.quiet()
         assert not faults.coming
         assert await made(here) == 3
@@ -304,9 +303,7 @@ async def test_conflicts_and_failures_of_the_status_are_got_over():
     faults = Faults()
     faults.add("patch", REPLICA_SETS, errors.Conflict("the object has been modified"), times=2)
     faults.add("patch", REPLICA_SETS, ("after", errors.ServiceUnavailable("connection reset")), times=2)
-    async with world(through=faults.through) as here:
-        await here.create("ReplicaSet", "web", SPEC)
-        await here.until(ready(here), 3)
+    async with three_pods(through=faults.through) as here:
         await here.quiet()
         assert await made(here) == 3
         assert (await here.status("ReplicaSet", "web"))["availableReplicas"] == 3

@@ -1,6 +1,7 @@
 """StatefulSets at work on a real API server: places, order, updates, history."""
 
 import asyncio
+import contextlib
 
 from faulty_cluster import FaultyCluster, each_once
 from workload_world import world
@@ -38,10 +39,17 @@ async def set_image(here, image):
     await here.patch("StatefulSet", "db", {"spec": {"template": template(image)}})
 
 
-async def test_pods_come_in_order_with_names_that_stay():
-    async with world() as here:
+@contextlib.asynccontextmanager
+async def started(**more):
+    """A StatefulSet whose Pods are ready."""
+    async with world(**more) as here:
         await here.create("StatefulSet", "db", spec())
         await here.until(lambda: settled(here))
+        yield here
+
+
+async def test_pods_come_in_order_with_names_that_stay():
+    async with started() as here:
         assert here.made == ["db-0", "db-1", "db-2"]
         pod = await here.get("Pod", "db-1")
         assert (pod["spec"]["hostname"], pod["spec"]["subdomain"]) == ("db-1", "db")
@@ -95,9 +103,7 @@ async def test_in_parallel_nobody_waits():
 
 async def test_scaling_down_takes_the_last_first():
     gone = []
-    async with world() as here:
-        await here.create("StatefulSet", "db", spec())
-        await here.until(lambda: settled(here))
+    async with started() as here:
         since = (await here.cluster.list(PODS)).version
 
         async def watch():
@@ -114,9 +120,7 @@ async def test_scaling_down_takes_the_last_first():
 
 
 async def test_an_update_goes_from_the_last_to_the_first_and_back_again():
-    async with world() as here:
-        await here.create("StatefulSet", "db", spec())
-        await here.until(lambda: settled(here))
+    async with started() as here:
         (first,) = await here.names("ControllerRevision")
         await set_image(here, "app:2")
         await here.until(lambda: settled(here))
@@ -185,9 +189,7 @@ async def numbers(here):
 
 
 async def test_a_new_stateful_set_adopts_what_the_last_left_behind():
-    async with world() as here:
-        await here.create("StatefulSet", "db", spec())
-        await here.until(lambda: settled(here))
+    async with started() as here:
         await here.delete("StatefulSet", "db", propagation="Orphan")
         await here.until(lambda: here.names("StatefulSet"), [])
         await here.create("StatefulSet", "db", spec())
@@ -218,9 +220,7 @@ async def test_faults_are_got_over_and_nothing_is_made_twice():
         ("delete", PODS, errors.ServiceUnavailable("no answer")),
     ]
 
-    async with world(through=lambda cluster: FaultyCluster(cluster, each_once(coming))) as here:
-        await here.create("StatefulSet", "db", spec())
-        await here.until(lambda: settled(here))
+    async with started(through=lambda cluster: FaultyCluster(cluster, each_once(coming))) as here:
         await set_image(here, "app:2")
         await here.until(lambda: settled(here))
         assert not coming
@@ -229,9 +229,7 @@ async def test_faults_are_got_over_and_nothing_is_made_twice():
 
 
 async def test_at_rest_nothing_is_written():
-    async with world() as here:
-        await here.create("StatefulSet", "db", spec())
-        await here.until(lambda: settled(here))
+    async with started() as here:
         before = await here.quiet()
         here.controllers.nudge("statefulset-controller", "default/db")
         assert await here.quiet() == before

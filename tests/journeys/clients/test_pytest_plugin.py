@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
+
+from pytest_runs import run_pytest
 
 CRD = """\
 apiVersion: apiextensions.k8s.io/v1
@@ -74,13 +73,6 @@ def test_and_afterwards_the_first_one_again(seamark_session):
     config.load_kube_config()
     assert client.Configuration.get_default_copy().host == seamark_session.url
 """
-
-
-def run_pytest(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    env = {key: value for key, value in os.environ.items() if not key.startswith(("PYTEST", "COV", "KUBE"))}
-    # Assertions as they are: pytest would compile all of Seamark anew to rewrite those of our plugin.
-    command = [sys.executable, "-m", "pytest", "-rA", "-p", "no:cacheprovider", "--assert=plain", *arguments]
-    return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
 
 
 def test_markers_options_and_namespaces_on_several_workers(tmp_path: Path) -> None:

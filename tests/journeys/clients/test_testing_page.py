@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from test_pytest_plugin import run_pytest
+from pytest_runs import run_pytest
 
 ROOT = Path(__file__).parents[3]
 CLIENTS = ("kopf", "kr8s", "kubernetes", "kubernetes_asyncio", "lightkube")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_decode import KINDS, values
+from random_objects import KINDS, values
 
 from protobuf_wire import member, varint
 from seamark.kinds.language import protobuf, shapes

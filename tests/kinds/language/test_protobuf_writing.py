@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from test_decode import KINDS as COMMON
-from test_decode import values
+from random_objects import KINDS as COMMON
+from random_objects import values
 
 from protobuf_wire import members
 from seamark.kinds.language import protobuf, shapes

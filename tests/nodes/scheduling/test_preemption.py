@@ -2,7 +2,7 @@
 
 import msgspec
 import pytest
-from test_node_schedule import HOST, node, picture, pod
+from pictures import HOST, node, picture, pod
 
 from seamark.kinds.resource import EVENTS, POD_DISRUPTION_BUDGETS, PODS, PRIORITY_CLASSES
 from seamark.nodes.scheduling.preemption import preempt

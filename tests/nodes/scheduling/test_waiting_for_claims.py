@@ -103,6 +103,14 @@ async def bind(world, name="c", volume="v"):
     await world.settle()
 
 
+async def waiting_pod(world, *provisioner):
+    """A Pod whose claim waits for it."""
+    await waiting_class(world, *provisioner)
+    await waiting_claim(world)
+    await world.make("p", volumes=VOLUMES, settled=False)
+    await world.settle()
+
+
 async def selected(world, name="c"):
     claim = await world.cluster.get(PERSISTENT_VOLUME_CLAIMS, name, namespace="default")
     return claim["metadata"].get("annotations", {}).get(SELECTED_NODE)
@@ -114,10 +122,7 @@ async def node_of(world, name="p"):
 
 async def test_the_claim_is_told_the_node_before_the_pod_gets_it(world):
     await world.start(count=2)
-    await waiting_class(world)
-    await waiting_claim(world)
-    await world.make("p", volumes=VOLUMES, settled=False)
-    await world.settle()
+    await waiting_pod(world)
     node = await selected(world)
     assert node in ("node-1", "node-2")
     assert await node_of(world) is None
@@ -127,10 +132,7 @@ async def test_the_claim_is_told_the_node_before_the_pod_gets_it(world):
 
 async def test_a_restarted_scheduler_keeps_to_the_node_that_a_claim_was_told(world):
     await world.start(count=4)
-    await waiting_class(world)
-    await waiting_claim(world)
-    await world.make("p", volumes=VOLUMES, settled=False)
-    await world.settle()
+    await waiting_pod(world)
     node = await selected(world)
     await world.start(count=4, seed=7)
     assert await selected(world) == node
@@ -140,10 +142,7 @@ async def test_a_restarted_scheduler_keeps_to_the_node_that_a_claim_was_told(wor
 
 async def test_the_node_is_chosen_again_if_no_volume_can_be_made_there(world):
     await world.start(count=1)
-    await waiting_class(world)
-    await waiting_claim(world)
-    await world.make("p", volumes=VOLUMES, settled=False)
-    await world.settle()
+    await waiting_pod(world)
     assert await selected(world) == "node-1"
     withdrawn = {"metadata": {"annotations": {SELECTED_NODE: None}}}
     await world.cluster.patch(PERSISTENT_VOLUME_CLAIMS, "c", withdrawn, namespace="default")
@@ -153,10 +152,7 @@ async def test_the_node_is_chosen_again_if_no_volume_can_be_made_there(world):
 
 async def test_a_local_volume_decides_the_node(world):
     await world.start(count=4)
-    await waiting_class(world, "kubernetes.io/no-provisioner")
-    await waiting_claim(world)
-    await world.make("p", volumes=VOLUMES, settled=False)
-    await world.settle()
+    await waiting_pod(world, "kubernetes.io/no-provisioner")
     none = "0/4 nodes are available: 4 node(s) didn't find available persistent volumes to bind."
     assert await problem(world) == none
     await local_volume(world, "large", "node-2", "5Gi")
@@ -198,10 +194,7 @@ async def test_a_class_may_be_for_some_nodes_only(world):
 
 async def test_a_pod_that_goes_meanwhile_leaves_its_room(world):
     await world.start(count=1)
-    await waiting_class(world)
-    await waiting_claim(world)
-    await world.make("p", volumes=VOLUMES, settled=False)
-    await world.settle()
+    await waiting_pod(world)
     assert world.simulation.scheduler.occupancy.get("default/p") is not None
     await world.cluster.delete(PODS, "p", namespace="default")
     await world.settle()

@@ -125,9 +125,3 @@ async def ask(address, text=b"?\n"):
         return (await reader.readline()).decode().strip()
     finally:
         writer.close()
-
-
-async def until(condition):
-    """Return once something is true that other tasks or the kernel bring about."""
-    while not condition():
-        await asyncio.sleep(0.001)

@@ -6,10 +6,11 @@ import struct
 from contextlib import asynccontextmanager
 
 import pytest
-from backends import Fixed, ask, echo, named, never_answers, tcp_server, until
+from backends import Fixed, ask, echo, named, never_answers, tcp_server
 
 from seamark.proxy.userspace.link import CHUNK
 from seamark.proxy.userspace.tcp import TcpForwarder, bind_tcp
+from turns import until
 from virtual_time import VirtualClock
 
 

@@ -4,9 +4,10 @@ import asyncio
 import socket
 from contextlib import asynccontextmanager
 
-from backends import Fixed, udp_client, udp_server, until
+from backends import Fixed, udp_client, udp_server
 
 from seamark.proxy.userspace.udp import UdpForwarder, bind_udp
+from turns import until
 from virtual_time import VirtualClock
 
 

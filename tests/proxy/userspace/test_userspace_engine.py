@@ -5,7 +5,7 @@ import socket
 from contextlib import asynccontextmanager
 
 import pytest
-from backends import ask, named, tcp_server, udp_client, udp_server, until
+from backends import ask, named, tcp_server, udp_client, udp_server
 from route_worlds import endpoint, service, slice, table
 
 from free_ports import free_port
@@ -13,6 +13,7 @@ from seamark.proxy.engine import Problem, Update
 from seamark.proxy.userspace.engine import UserspaceEngine
 from seamark.proxy.userspace.places import Place
 from seamark.rules.routing.surroundings import Surroundings, ThisNode
+from turns import until
 from virtual_time import VirtualClock
 
 AROUND = Surroundings(ThisNode("node-a"))

@@ -15,7 +15,7 @@ from seamark.rules.objects.endpointslice import Endpoint
 from seamark.rules.slices.objects import identity, port_key
 from seamark.rules.slices.state import SlicesState, Topology
 
-SHARES = hints.zone_shares(NODES.values())
+SHARES = hints.ZoneCpus(NODES.values()).shares
 LIMIT = 4
 
 operations = st.lists(

@@ -67,9 +67,14 @@ def files(path: Path) -> dict[str, bytes]:
     return {name: content for name, content in read.items() if content and not name.endswith((".lock", "-shm"))}
 
 
-async def revision_after_start(path: Path) -> int:
+async def opened_at(path: Path) -> SqliteStore:
     store = SqliteStore(path, history_seconds=None)
     await store.open()
+    return store
+
+
+async def revision_after_start(path: Path) -> int:
+    store = await opened_at(path)
     try:
         return await store.revision()
     finally:
@@ -136,8 +141,7 @@ async def test_a_check_says_which_revisions_are_missing(path: Path, damage: Call
 
 async def test_an_older_file_beside_a_newer_log_is_refused(path: Path, tmp_path: Path) -> None:
     """SQLite would carry out the log on a file that it does not belong to."""
-    store = SqliteStore(path, history_seconds=None)
-    await store.open()
+    store = await opened_at(path)
     await store.commit([Write("/a", b"1")])
     await store.close()
     older = shutil.copy(path, tmp_path / "older.db")
@@ -151,8 +155,7 @@ async def test_an_older_file_beside_a_newer_log_is_refused(path: Path, tmp_path:
 
 
 async def test_an_older_file_alone_is_refused(path: Path, tmp_path: Path) -> None:
-    store = SqliteStore(path, history_seconds=None)
-    await store.open()
+    store = await opened_at(path)
     first = await store.commit([Write("/a", b"1")])
     await store.close()
     older = shutil.copy(path, tmp_path / "older.db")
@@ -227,8 +230,7 @@ async def test_an_earlier_content_of_the_log_is_no_loss(path: Path) -> None:
 
 
 async def test_a_store_that_is_written_to_lacks_nothing(path: Path) -> None:
-    store = SqliteStore(path, history_seconds=None)
-    await store.open()
+    store = await opened_at(path)
     for _ in range(20):
         writing = asyncio.gather(*(store.commit([Write(f"/{n}", b"x" * 5000)]) for n in range(50)))
         assert await asyncio.to_thread(lost, path) is None
@@ -239,8 +241,7 @@ async def test_a_store_that_is_written_to_lacks_nothing(path: Path) -> None:
 
 async def test_a_record_that_the_system_had_not_written_is_no_loss(path: Path) -> None:
     """After a power cut the record may be older than the store, which is synced with every commit."""
-    store = SqliteStore(path, history_seconds=None)
-    await store.open()
+    store = await opened_at(path)
     await store.commit([Write("/a", b"1")])
     older = record_of(path).read_bytes()
     last = await store.commit([Write("/a", b"2")])
@@ -276,8 +277,7 @@ async def test_a_record_that_was_being_written_is_the_smaller_number(path: Path)
 
 async def test_a_copy_of_a_store_is_no_loss(path: Path, tmp_path: Path) -> None:
     """With or without what is beside it, after an orderly end; and all of it after another end."""
-    store = SqliteStore(path, history_seconds=None)
-    await store.open()
+    store = await opened_at(path)
     last = await store.commit([Write("/a", b"1")])
     await store.close()
     shutil.copy(path, tmp_path / "alone.db")
@@ -305,8 +305,7 @@ async def test_killed_in_the_middle_of_moving_the_log(path: Path) -> None:
 
 async def test_a_record_that_is_cut_off_does_not_end_the_process(path: Path) -> None:
     """Nor does it accuse the store; once the log was moved into the file, it is whole again."""
-    store = SqliteStore(path, history_seconds=None)
-    await store.open()
+    store = await opened_at(path)
     await store.commit([Write("/a", b"1")])
     os.truncate(record_of(path), 0)
     await store.commit([Write("/a", b"2")])
@@ -323,8 +322,7 @@ async def test_files_removed_under_an_open_store_are_noticed_and_written_again(
     path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(opened, "LOOK_SECONDS", 0.0)
-    store = SqliteStore(path, history_seconds=None)
-    await store.open()
+    store = await opened_at(path)
     kept = await store.commit([Write("/a", b"kept")])
     aside = beside(path, suffix).rename(path.parent / "aside")
     with pytest.raises(Unavailable, match=rf"{beside(path, suffix)} was removed.*start it again"):
@@ -343,8 +341,7 @@ async def test_files_removed_under_an_open_store_are_noticed_and_written_again(
 
 
 async def test_an_open_store_does_not_replace_a_file_that_took_its_place(path: Path) -> None:
-    store = SqliteStore(path, history_seconds=None)
-    await store.open()
+    store = await opened_at(path)
     await store.commit([Write("/a", b"1")])
     path.unlink()
     path.write_bytes(b"")
@@ -363,8 +360,7 @@ async def test_a_loss_that_is_accepted_gives_no_revision_twice(path: Path, damag
     damage(path)
     upkeep.accept_loss(path)
     assert list(upkeep.faults(path)) == []
-    store = SqliteStore(path, history_seconds=None)
-    await store.open()
+    store = await opened_at(path)
     assert await store.revision() >= last + upkeep.RESTORE_GAP
     assert await store.commit([Write("/again", b"1")]) > last + upkeep.RESTORE_GAP
     await store.close()
@@ -372,8 +368,7 @@ async def test_a_loss_that_is_accepted_gives_no_revision_twice(path: Path, damag
 
 
 async def test_an_accepted_older_file_goes_on_without_the_log_of_another(path: Path, tmp_path: Path) -> None:
-    store = SqliteStore(path, history_seconds=None)
-    await store.open()
+    store = await opened_at(path)
     await store.commit([Write("/core/pods/default/a", b'{"metadata":{"name":"a","namespace":"default"}}')])
     await store.close()
     older = shutil.copy(path, tmp_path / "older.db")
@@ -388,8 +383,7 @@ async def test_an_accepted_older_file_goes_on_without_the_log_of_another(path: P
 
 
 async def test_nothing_is_accepted_while_the_store_is_in_use(path: Path) -> None:
-    store = SqliteStore(path, history_seconds=None)
-    await store.open()
+    store = await opened_at(path)
     with pytest.raises(StoreError, match="in use"):
         upkeep.accept_loss(path)
     await store.close()

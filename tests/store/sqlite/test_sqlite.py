@@ -284,7 +284,7 @@ async def test_a_disk_that_does_not_answer_fails_commits_but_loses_none(
         commit(connection)
 
     monkeypatch.setattr(log, "commit", hang)
-    monkeypatch.setattr(store._writer, "_patience", 0.01)
+    monkeypatch.setattr(writer, "PATIENCE_SECONDS", 0.01)
     first = asyncio.ensure_future(store.commit([Write("/a", b"first")]))
     await asyncio.sleep(0)
     await asyncio.sleep(0)  # now its group is under way

@@ -13,8 +13,8 @@ import time
 from pathlib import Path
 
 from seamark.access.credentials import Certificate
-from seamark.api.certificates import BACKDATED, Authority, write_private
-from seamark.private_files import check_private
+from seamark.api.certificates import BACKDATED, Authority
+from seamark.private_files import check_private, write_private
 
 NAME = "front-proxy-client"
 _RENEW_SECONDS = 300 * 86400.0

@@ -242,7 +242,10 @@ def _order(entry: Object) -> tuple[str, str, str, str, str]:
 
 
 def parse(sent: Any) -> Entries:
-    """Entries as a client sent them; of two with one identity the last counts.  Raises :class:`MalformedFields`."""
+    """Entries as a client sent them; of two with one identity the last counts.
+
+    Raises ``fieldsets.MalformedFields``.
+    """
     entries: dict[str, Object] = {}
     for number, entry in enumerate(sent):
         if entry.get("operation") not in ("Apply", "Update"):

@@ -8,7 +8,6 @@ nowhere else.
 
 from __future__ import annotations
 
-import gzip
 import logging
 import time
 from asyncio import Future
@@ -32,7 +31,7 @@ from seamark.api.http.fairness import LONG_LIST, CalmQueue, FairQueue, Full, Loa
 from seamark.api.http.incoming import MAX_BODY
 from seamark.api.http.levels import Levels
 from seamark.api.http.messages import Request, Response, Streaming
-from seamark.api.http.negotiate import PLAIN, negotiate_error
+from seamark.api.http.negotiate import PLAIN, compressed, indented, negotiate_error
 from seamark.api.http.render import encode
 from seamark.api.http.url import Query, asked, check_timeout, first, flag, parse, parse_query, selected_name
 from seamark.api.http.verbs import Answer, Call, Verbs, verb_of, warning_headers
@@ -48,17 +47,11 @@ from seamark.store.protocol import StoreError, Unavailable
 
 log = logging.getLogger("seamark.api")
 
-# Bodies below this are not worth compressing (Kubernetes' own threshold).
-GZIP_FROM = 128 * 1024
-# Larger ones are compressed piece by piece as they are sent, because to compress them takes long.
-PACKED_IN_PIECES_FROM = 512 * 1024
 # Reviews, which users without rights may post, and Bindings are small.
 MAX_UNSTORED_BODY = 128 * 1024
 # How many requests with large bodies are worked on at once.  A body of 3 MB can take a hundred times the memory.
 LARGE_AT_ONCE = 2
 METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE"})
-# User agents at a terminal or in a browser: a person reads the answer, so its JSON is indented.
-_PEOPLE = ("curl", "Wget", "Mozilla/5.0")
 
 
 class Label(Notes):
@@ -144,8 +137,14 @@ class Application:
         self._large: FairQueue[Answer | Awaitable[Answer]] = CalmQueue(LARGE_AT_ONCE)
         self._measures: dict[tuple[str, str, int], tuple[Value, Distribution]] = {}
         operations.kinds.on_change(self._kind_changed)
-        metrics.measured("seamark_api_requests_in_flight", "Requests being worked on, watches apart.", self._inflight)
-        metrics.measured("seamark_api_requests_waiting", "Requests that wait for their turn.", self._in_line)
+        metrics.measured(
+            "seamark_api_requests_in_flight",
+            "Requests being worked on, watches apart.",
+            lambda: float(self.in_flight),
+        )
+        metrics.measured(
+            "seamark_api_requests_waiting", "Requests that wait for their turn.", lambda: float(self.waiting)
+        )
         metrics.measured(
             "seamark_api_list_bytes", "Bytes of long lists under way.", lambda: float(self._queue.room.used)
         )
@@ -154,10 +153,8 @@ class Application:
     def in_flight(self) -> int:
         return self._queue.taken + self._large.taken
 
-    def _inflight(self) -> float:
-        return self.in_flight
-
-    def _in_line(self) -> float:
+    @property
+    def waiting(self) -> int:
         return self._queue.waiting + self._large.waiting
 
     def admit(self, request: Request) -> Response | None:
@@ -225,7 +222,7 @@ class Application:
 
     def _complete(self, request: Request, answer: Response, label: Label, began: float) -> Response:
         self._counted(request, answer, label, began)
-        answer = self._compressed(request, indented(request, answer))
+        answer = compressed(request, indented(request, answer))
         answer.load = label.load
         return answer
 
@@ -431,21 +428,6 @@ class Application:
         size = self._operations.weight(found.target, int(limit) if limit.isdecimal() and len(limit) < 10 else 0)
         return Load(self._queue, flow, size) if size >= LONG_LIST else None
 
-    # --- answers -----------------------------------------------------------------------------------
-
-    @staticmethod
-    def _compressed(request: Request, answer: Response) -> Response:
-        body = answer.body
-        size = sum(map(len, body)) if isinstance(body, list) else len(body)
-        if size < GZIP_FROM or "gzip" not in request.headers.get("accept-encoding", ""):
-            return answer
-        headers = (*answer.headers, ("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding"))
-        if size >= PACKED_IN_PIECES_FROM and request.version != "1.0":
-            return Response(answer.status, body, answer.content_type, headers, pack=True)
-        whole = b"".join(body) if isinstance(body, list) else body
-        packed = gzip.compress(whole, compresslevel=1, mtime=0)
-        return Response(answer.status, packed, answer.content_type, headers)
-
 
 def too_many() -> errors.TooManyRequests:
     return errors.TooManyRequests(
@@ -453,18 +435,6 @@ def too_many() -> errors.TooManyRequests:
         details={},
         retry_after=RETRY_SECONDS,
     )
-
-
-def indented(request: Request, answer: Response) -> Response:
-    """The answer with its JSON indented, for people and for clients that ask for it."""
-    asked = first(parse_query(request.query), "pretty") if "pretty" in request.query else ""
-    wanted = asked in ("1", "t", "T", "TRUE", "true", "True")
-    if not (wanted or (not asked and request.headers.get("user-agent", "").startswith(_PEOPLE))):
-        return answer
-    if answer.content_type != "application/json":
-        return answer
-    whole = b"".join(answer.body) if isinstance(answer.body, list) else answer.body
-    return Response(answer.status, msgspec.json.format(whole.rstrip(), indent=2), answer.content_type, answer.headers)
 
 
 def not_found_page() -> Response:

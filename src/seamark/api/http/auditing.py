@@ -92,7 +92,7 @@ def _object(body: bytes, content_type: str) -> Any:
     try:
         return msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        pass
+        pass  # it may be YAML
     if "yaml" not in content_type or len(body) > LONGEST_YAML:
         return None
     from seamark.kinds.language import yaml_body

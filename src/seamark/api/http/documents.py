@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import platform
 from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
@@ -65,10 +64,10 @@ class Documents:
         kinds: Kinds,
         metrics: Registry,
         checks: Mapping[str, Check],
-        readiness: Readiness = dict,
-        pages: Mapping[str, Page] = MappingProxyType({}),
+        readiness: Readiness,
+        pages: Mapping[str, Page],
         elsewhere: Elsewhere,
-        report: Callable[[], Awaitable[Report]] | None = None,
+        report: Callable[[], Awaitable[Report]] | None,
     ) -> None:
         """``readiness`` counts for ``/readyz`` only: the process lives and serves although a part beside it failed.
 

@@ -1,14 +1,27 @@
-"""Which representation an Accept header asks for: JSON, YAML or protobuf; the object, its metadata or a Table of it."""
+"""Which representation a client asks for: JSON, YAML or protobuf; the object, its metadata or a Table of it.
+
+And how it gets the bytes: indented for people, compressed for those who accept that.
+"""
 
 from __future__ import annotations
 
+import gzip
 from functools import lru_cache
 from typing import Literal
 
 import msgspec
 
 from seamark import errors
+from seamark.api.http.messages import Request, Response
+from seamark.api.http.url import first, parse_query
 from seamark.remembering import LONGEST
+
+# Bodies below this are not worth compressing (Kubernetes' own threshold).
+GZIP_FROM = 128 * 1024
+# Larger ones are compressed piece by piece as they are sent, because to compress them takes long.
+PACKED_IN_PIECES_FROM = 512 * 1024
+# User agents at a terminal or in a browser: a person reads the answer, so its JSON is indented.
+_PEOPLE = ("curl", "Wget", "Mozilla/5.0")
 
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 AVAILABLE = f"application/json, application/yaml, {PROTOBUF}"
@@ -130,3 +143,29 @@ def _negotiate(accept: str, allowed: frozenset[str], *, protobuf: bool) -> Repre
         # Kubernetes has other words, and no details, when only the transformation is unknown.
         raise errors.NotAcceptable(f"only the following media types are accepted: {AVAILABLE}")
     raise not_acceptable()
+
+
+def indented(request: Request, answer: Response) -> Response:
+    """The answer with its JSON indented, for people and for clients that ask for it."""
+    asked = first(parse_query(request.query), "pretty") if "pretty" in request.query else ""
+    wanted = asked in ("1", "t", "T", "TRUE", "true", "True")
+    if not (wanted or (not asked and request.headers.get("user-agent", "").startswith(_PEOPLE))):
+        return answer
+    if answer.content_type != "application/json":
+        return answer
+    whole = b"".join(answer.body) if isinstance(answer.body, list) else answer.body
+    return Response(answer.status, msgspec.json.format(whole.rstrip(), indent=2), answer.content_type, answer.headers)
+
+
+def compressed(request: Request, answer: Response) -> Response:
+    """The answer in gzip, if it is long and the client accepts that."""
+    body = answer.body
+    size = sum(map(len, body)) if isinstance(body, list) else len(body)
+    if size < GZIP_FROM or "gzip" not in request.headers.get("accept-encoding", ""):
+        return answer
+    headers = (*answer.headers, ("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding"))
+    if size >= PACKED_IN_PIECES_FROM and request.version != "1.0":
+        return Response(answer.status, body, answer.content_type, headers, pack=True)
+    whole = b"".join(body) if isinstance(body, list) else body
+    packed = gzip.compress(whole, compresslevel=1, mtime=0)
+    return Response(answer.status, packed, answer.content_type, headers)

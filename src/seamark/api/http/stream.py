@@ -19,7 +19,7 @@ class Outlet(Protocol):
 
 
 class Stream:
-    """The writing end of a streaming answer.  Data must already be in HTTP chunks (:func:`frame`)."""
+    """The writing end of a streaming answer.  Data must already be in HTTP chunks (``pieces.frame``)."""
 
     __slots__ = (
         "_connection",

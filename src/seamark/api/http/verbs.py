@@ -25,7 +25,8 @@ from seamark.api.http.render import Renderer
 from seamark.api.http.url import Query, delete_options, first, flag, list_options, patch_options, write_options
 from seamark.api.http.watches.opening import Watches
 from seamark.api.http.websocket import asked_for, upgraded
-from seamark.api.operations import FOUND, Answered, Operations, success
+from seamark.api.operations import FOUND, Operations
+from seamark.api.posted import Answered, success
 from seamark.api.state.entries import Entry
 from seamark.api.state.read import Page
 from seamark.api.streaming.connecting import Connecting

@@ -112,7 +112,7 @@ def core_versions(kinds: Iterable[Kind], address: str) -> Object:
     }
 
 
-def group_list(kinds: Iterable[Kind], foreign: Sequence[Foreign] = ()) -> Object:
+def group_list(kinds: Iterable[Kind], foreign: Sequence[Foreign]) -> Object:
     """``/apis``"""
     groups = [_group(name, versions) for name, versions in served(kinds, foreign).items() if name]
     return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}

@@ -56,7 +56,7 @@ class WritePath(msgspec.Struct):
             try:
                 return at_once(judge)
             except Costly:
-                pass
+                pass  # it is done in a thread instead
         return await self.apart(partial(_judge_at_length, judge), caller)
 
     async def apart(self, step: Callable[[], T], caller: Caller) -> T:

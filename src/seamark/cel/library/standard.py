@@ -21,10 +21,6 @@ _TRUTHS = {
 }
 
 
-def _unlike(found: str, wanted: str) -> EvaluationError:
-    return EvaluationError(f"type conversion error from '{found}' to '{wanted}'")
-
-
 # --- arithmetic -----------------------------------------------------------------------------------------
 
 
@@ -151,7 +147,7 @@ def _int_from_double(number: float) -> int:
 
 def _int_from_string(text: str) -> int:
     if not _integer.fullmatch(text) or len(text) > 30 or not values.LEAST_INT <= int(text) <= values.MOST_INT:
-        raise _unlike("string", "int")
+        raise values.unlike("string", "int")
     return int(text)
 
 
@@ -163,22 +159,22 @@ def _uint_from_double(number: float) -> Uint:
 
 def _uint_from_string(text: str) -> Uint:
     if not _unsigned.fullmatch(text) or len(text) > 30 or int(text) > values.MOST_UINT:
-        raise _unlike("string", "uint")
+        raise values.unlike("string", "uint")
     return Uint(int(text))
 
 
 def _double_from_string(text: str) -> float:
     if not _double.fullmatch(text):
-        raise _unlike("string", "double")
+        raise values.unlike("string", "double")
     number = float(text)
     if math.isinf(number) and "n" not in text.lower():
-        raise _unlike("string", "double")
+        raise values.unlike("string", "double")
     return number
 
 
 def _bool_from_string(text: str) -> bool:
     if text not in _TRUTHS:
-        raise _unlike("string", "bool")
+        raise values.unlike("string", "bool")
     return _TRUTHS[text]
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import asyncio
 import logging
-import signal
 from typing import TYPE_CHECKING
 
 from seamark.cli.failure import Failure
+from seamark.cli.signals import told_to_end
 from seamark.clock import SYSTEM_CLOCK, Clock
 from seamark.kinds.values.hosts import bracketed
 
@@ -36,9 +36,7 @@ async def serve(options: argparse.Namespace, cluster: Cluster, connection: Conne
         await server.start([host for host, _ in listen], listen[0][1])
     except OSError as error:
         raise Failure(f"cannot serve metrics on {options.serve}: {error.strerror or error}") from error
-    ended = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, ended.set)
+    ended = told_to_end()
     looking = asyncio.create_task(exporter.keep_looking())
     try:
         host, port = server.address

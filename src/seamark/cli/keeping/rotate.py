@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from base64 import b64encode
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -94,10 +95,10 @@ def _rotate_ca(authority: Authority, kubeconfig: Path, *, drop: bool) -> str:
 
 
 def _new_admin_token(authority: Authority, kubeconfig: Path) -> None:
-    from seamark.api.certificates import in_base64, write_private
+    from seamark.private_files import write_private
 
     def credentials() -> list[str]:
-        return [authority.admin_token, *map(in_base64, authority.admin_certificate())]
+        return [authority.admin_token, *(b64encode(each).decode() for each in authority.admin_certificate())]
 
     old = credentials()
     authority.new_admin_token()

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from seamark.cli.clusters import refusal
 from seamark.cli.failure import Failure
+from seamark.cli.signals import told_to_end
 
 if TYPE_CHECKING:
     from seamark.access.informers import Informers
@@ -53,9 +53,7 @@ def run(work: Callable[[asyncio.Event], Awaitable[None]]) -> None:
     from seamark.runtime.supervisor import first_cause
 
     async def main() -> None:
-        ended = asyncio.Event()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            asyncio.get_running_loop().add_signal_handler(number, ended.set)
+        ended = told_to_end()
         await work(ended)
 
     try:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import logging
-import signal
 from typing import TYPE_CHECKING
 
 from seamark.cli.clusters import WHICH_CLUSTER, connection_of
@@ -14,6 +13,7 @@ from seamark.cli.parsing import verb_parser
 from seamark.cli.running import limits
 from seamark.cli.running.serving import given_up
 from seamark.cli.settings import ENVIRONMENT, add_settings, config_of
+from seamark.cli.signals import told_to_end
 from seamark.kinds.values.hosts import bracketed
 
 if TYPE_CHECKING:
@@ -71,9 +71,7 @@ async def _run(connection: Connection, config: Config) -> None:
     from seamark.settings import parse_listen
     from seamark.why.telling.notices import keep_events
 
-    ended = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, ended.set)
+    ended = told_to_end()
     settings = config.discovery
     async with RemoteCluster(connection, agent="seamark-controllers") as cluster:
         process = ControllerProcess(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import signal
 from typing import TYPE_CHECKING
 
 from seamark.cli.clusters import WHICH_CLUSTER, connection_of, kubeconfig_of
@@ -12,6 +11,7 @@ from seamark.cli.parsing import verb_parser
 from seamark.cli.running import limits
 from seamark.cli.running.serving import given_up
 from seamark.cli.settings import ENVIRONMENT, add_settings, config_of
+from seamark.cli.signals import told_to_end
 from seamark.kinds.values.hosts import bracketed
 
 if TYPE_CHECKING:
@@ -53,13 +53,6 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _until_signalled() -> asyncio.Event:
-    ended = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, ended.set)
-    return ended
-
-
 def _announce(addresses: list[tuple[str, int]], status: tuple[str, int]) -> None:
     for host, port in addresses:
         print(f"DNS          {bracketed(host)}:{port}")
@@ -73,7 +66,7 @@ async def _serve_here(config: DnsConfig, where: ClusterSettings) -> None:
     from seamark.dns.server import DnsServer
     from seamark.dns.worker import freeze_when_synced
 
-    ended = _until_signalled()
+    ended = told_to_end()
     async with RemoteCluster(connection_of(where), agent="seamark-dns") as cluster:
         server = DnsServer(config, cluster)
         async with server.running():
@@ -90,7 +83,7 @@ async def _serve_in_workers(config: DnsConfig, where: ClusterSettings) -> None:
     from seamark.dns.workers import WorkerPool
 
     connection_of(where)  # so that a mistake in it is reported once, not by every worker
-    ended = _until_signalled()
+    ended = told_to_end()
     pool = WorkerPool(config, kubeconfig=str(kubeconfig_of(where) or ""), context=where.context)
     async with pool.running():
         _announce(pool.addresses, pool.status.address)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import Any
 import yaml
 
 from seamark.cli.failure import Failure
+from seamark.private_files import write_private
 
 LISTS = {"clusters": "cluster", "users": "user", "contexts": "context"}
 LOCK_PATIENCE = 5.0  # seconds that kubectl may take for its own change
@@ -45,7 +45,7 @@ def merge_for_user(kubeconfig: Path, context: str) -> Path:
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with _locked(target):
             text = target.read_text(encoding="utf-8") if target.exists() else ""
-            _replace(target, merged(text, entries, context, source=str(target)))
+            write_private(target, merged(text, entries, context, source=str(target)).encode())
     except OSError as error:
         raise Failure(f"cannot merge into {target}: {error.strerror or error}") from error
     return target
@@ -204,17 +204,3 @@ def _locked(path: Path) -> Iterator[None]:
         yield
     finally:
         lock.unlink(missing_ok=True)
-
-
-def _replace(path: Path, text: str) -> None:
-    """Write the file atomically, readable by its owner only."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise

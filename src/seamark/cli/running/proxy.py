@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import logging
-import signal
 import socket
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ from seamark.cli.parsing import add_switch, verb_parser
 from seamark.cli.running import limits, memory
 from seamark.cli.running.serving import given_up
 from seamark.cli.settings import ENVIRONMENT, add_settings, config_of
+from seamark.cli.signals import told_to_end
 
 if TYPE_CHECKING:
     from seamark.access.kubeconfig import Connection
@@ -130,9 +130,7 @@ async def _run(connection: Connection, config: Config) -> None:
     from seamark.proxy.events import ProblemEvents
     from seamark.proxy.server import ProxyServer
 
-    ended = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, ended.set)
+    ended = told_to_end()
     import_http_client()
     memory.settle()
     metrics = Registry()

@@ -101,7 +101,7 @@ def _starting(pod: Pod, reading: Reading, now: float) -> bool:
     return unready and started + READINESS_DELAY_SECONDS > changed
 
 
-def requests_of(pods: Iterable[Pod], resource: str, container: str = "") -> dict[str, int]:
+def requests_of(pods: Iterable[Pod], resource: str, container: str) -> dict[str, int]:
     """What Pods, or their containers of this name, request; raises SizingError if one does not say."""
     return {pod.metadata.name: _requested(pod, resource, container) for pod in pods}
 

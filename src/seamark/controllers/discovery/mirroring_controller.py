@@ -33,8 +33,8 @@ class MirroringController(Controller):
         services: Informer[Service],
         endpoints: Informer[Endpoints],
         slices: Informer[EndpointSlice],
-        workers: int = 5,
-        batch: float = 0.0,
+        workers: int,
+        batch: float,
     ) -> None:
         retry = Retry(base=1.0, cap=60.0)
         super().__init__("endpointslicemirroring", manager, workers=workers, retry=retry, batch=batch)

@@ -49,12 +49,11 @@ class ControllerProcess:
         which: Collection[Name] = ALL,
         settings: DiscoverySettings | None = None,
         election: ElectionSettings | None = None,
-        metrics: Registry | None = None,
         beside: Sequence[Callable[[], Coroutine[Any, Any, None]]] = (),
     ) -> None:
         """``beside`` is other work of the leader."""
         self.settled = asyncio.Event()  # set once this process works, or another process leads
-        self.metrics = metrics or Registry()
+        self.metrics = Registry()
         self._cluster = cluster
         self._which = tuple(which)
         self._beside = tuple(beside)

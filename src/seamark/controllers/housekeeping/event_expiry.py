@@ -11,8 +11,6 @@ from seamark.runtime.controller import Again, Controller
 from seamark.runtime.manager import Manager
 from seamark.runtime.queue import Key, Retry
 
-KEEP_SECONDS = 3600.0
-
 # After so many deletions there is a pause, so that thousands of them at once do not delay other writers.  As many are
 # under way at once: one after the other, they would fall behind the writers of Events on a busy machine.
 STEP = 20
@@ -40,7 +38,7 @@ def last_change(event: AgingEvent) -> float:
 class EventExpiry(Controller):
     """Deletes Events ``keep`` seconds after they last changed."""
 
-    def __init__(self, manager: Manager, cluster: Cluster, *, keep: float = KEEP_SECONDS) -> None:
+    def __init__(self, manager: Manager, cluster: Cluster, *, keep: float) -> None:
         retry = Retry(base=1.0, cap=60.0)
         super().__init__("event-expiry", manager, workers=STEP, retry=retry)
         self._cluster = cluster

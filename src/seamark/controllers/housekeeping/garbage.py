@@ -76,9 +76,7 @@ def lost(old: Sequence[OwnerReference], new: Sequence[OwnerReference]) -> list[O
 class GarbageCollector(Controller):
     """Deletes objects when all their owners are gone.  A key is a kind and the key of an object."""
 
-    def __init__(
-        self, manager: Manager, cluster: Cluster, everything: Everything, foreign: Foreign | None = None
-    ) -> None:
+    def __init__(self, manager: Manager, cluster: Cluster, everything: Everything, foreign: Foreign | None) -> None:
         super().__init__("garbage-collector", manager)
         self._cluster = cluster
         self._everything = everything

@@ -33,7 +33,7 @@ class NamespaceController(Controller):
         everything: Everything,
         *,
         grace: float,
-        foreign: Foreign | None = None,
+        foreign: Foreign | None,
     ) -> None:
         """``grace`` is for how many seconds the objects in a deleted namespace are left alone."""
         super().__init__("namespace-controller", manager)

@@ -75,7 +75,7 @@ class PolicyTypesController(Controller):
         try:
             return at_once(check)
         except Costly:
-            pass
+            pass  # it is done in a thread instead
         try:
             return await self._patience.hear(at_length, check)
         except Costly:

@@ -41,7 +41,7 @@ from seamark.runtime.manager import Manager
 
 
 def add_housekeeping(
-    manager: Manager, cluster_for: Callable[[str], Cluster], settings: SurroundingsSettings, *, authority: str = ""
+    manager: Manager, cluster_for: Callable[[str], Cluster], settings: SurroundingsSettings, *, authority: str
 ) -> None:
     """Add the controllers of workloads and the surroundings; ``authority`` is the API server's CA (PEM)."""
     add_workloads(manager, cluster_for)

@@ -32,7 +32,7 @@ def add_surroundings(
     cluster_for: Callable[[str], Cluster],
     settings: SurroundingsSettings,
     *,
-    authority: str = "",
+    authority: str,
 ) -> None:
     """Add these controllers to the manager; each writes to the cluster under its own name.
 

@@ -10,14 +10,10 @@ import asyncio
 import os
 import signal
 from contextlib import suppress
-from functools import cache
-from typing import TYPE_CHECKING
 
 from seamark.access import grpc_health
+from seamark.access.pod_streams import unverified
 from seamark.rules.probing import Probe, Result, Target
-
-if TYPE_CHECKING:
-    from ssl import SSLContext
 
 AGENT = "seamark-probe"
 LONGEST_WORDS = 200  # characters of an answer that are repeated in an Event
@@ -77,7 +73,7 @@ async def _tcp(target: Target, what: str) -> Result:
 
 
 async def _http(probe: Probe, target: Target, what: str) -> Result:
-    tls = _tls() if probe.scheme == "https" else None
+    tls = unverified() if probe.scheme == "https" else None
     name = probe.host.strip("[]") or target.address
     reader, writer = await asyncio.open_connection(
         target.address, target.port, ssl=tls, server_hostname=name if tls else None
@@ -93,16 +89,6 @@ async def _http(probe: Probe, target: Target, what: str) -> Result:
     if not version.startswith("HTTP/") or not answer[:3].isdigit():
         return Result(False, f"{what}: {line[:LONGEST_WORDS]!r} is no HTTP answer" if line else f"{what}: no answer")
     return Result(200 <= int(answer[:3]) < 400, f"{what}: {answer[:LONGEST_WORDS]}")
-
-
-@cache
-def _tls() -> SSLContext:
-    import ssl
-
-    context = ssl.create_default_context()
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE
-    return context
 
 
 async def _grpc(probe: Probe, target: Target, what: str) -> Result:

@@ -82,13 +82,12 @@ class PodKeeper:
         recorder: EventRecorder,
         *,
         wording: Wording = plain_wording,
-        chance: random.Random | None = None,
     ) -> None:
         self._cluster = cluster
         self._pods = pods
         self._recorder = recorder
         self._wording = wording
-        self._chance = chance or random.Random()
+        self._chance = random.Random()
         self._ledger = Ledger(pods, there=lambda pod: not pod.terminating)
 
     async def settled(self, key: Key) -> bool:

@@ -132,7 +132,7 @@ class Workers(Handler):
             started()
             await self._watch(self._running[number])
         except Lost:
-            pass
+            pass  # it has ended, which is told below
         except asyncio.CancelledError:
             self._running.pop(number, None)
             with suppress(Lost):

@@ -46,7 +46,7 @@ def _port(text: str) -> int:
     return number
 
 
-def system_upstreams(path: Path = Path("/etc/resolv.conf")) -> tuple[Address, ...]:
+def system_upstreams(path: Path) -> tuple[Address, ...]:
     """The name servers of a resolv.conf; none if there is no such file."""
     try:
         lines = path.read_text().splitlines()

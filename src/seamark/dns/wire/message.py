@@ -253,9 +253,9 @@ def opt_record(query: Query, rcode: int = 0) -> bytes:
     return _OPT.pack(0, Type.OPT, query.edns_size, _DO if query.dnssec_ok else 0, 0)
 
 
-def write_status(query: Query, rcode: int, *, authoritative: bool = False) -> bytes:
+def write_status(query: Query, rcode: int) -> bytes:
     """A reply without records, only an rcode."""
     opt = opt_record(query, rcode)
-    flags = reply_flags(query, rcode, authoritative=authoritative)
+    flags = reply_flags(query, rcode, authoritative=False)
     header = HEADER.pack(query.id, flags, 1, 0, 0, 1 if opt else 0)
     return header + question_bytes(query.question) + opt

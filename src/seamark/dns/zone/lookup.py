@@ -46,7 +46,7 @@ class Found(msgspec.Struct, frozen=True, gc=False):
 class Lookup:
     """Looks names up in one zone, with one configuration."""
 
-    def __init__(self, zone: ClusterZone, config: ZoneConfig, *, local_addresses: Sequence[bytes] = ()) -> None:
+    def __init__(self, zone: ClusterZone, config: ZoneConfig, *, local_addresses: Sequence[bytes]) -> None:
         """``local_addresses`` are the server's own; by them it finds the Service that it is an endpoint of."""
         self._zone = zone
         self._config = config

@@ -159,7 +159,7 @@ def parse_address(text: str) -> bytes | None:
     try:
         return socket.inet_pton(socket.AF_INET, text)
     except (OSError, ValueError):
-        pass
+        pass  # it may be an IPv6 address
     try:
         packed = socket.inet_pton(socket.AF_INET6, text)
     except (OSError, ValueError):

@@ -40,9 +40,8 @@ class CronJobKind(workload.Workload):
         Column("Active", "integer"),
         Column("Last Schedule"),
         Column("Age"),
-        Column("Containers", priority=1),
-        Column("Images", priority=1),
-        Column("Selector", priority=1),
+        *workload.CONTAINER_COLUMNS,
+        workload.SELECTOR_COLUMN,
     )
 
     def default(self, obj: Object) -> None:

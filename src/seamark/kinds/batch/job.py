@@ -49,9 +49,8 @@ class JobKind(workload.Workload):
         Column("Completions"),
         Column("Duration"),
         Column("Age"),
-        Column("Containers", priority=1),
-        Column("Images", priority=1),
-        Column("Selector", priority=1),
+        *workload.CONTAINER_COLUMNS,
+        workload.SELECTOR_COLUMN,
     )
 
     def default(self, obj: Object) -> None:

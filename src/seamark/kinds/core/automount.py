@@ -31,8 +31,8 @@ class ServiceAccounts(Plugin):
 
     resources = frozenset({PODS})
 
-    def __init__(self, chance: random.Random | None = None) -> None:
-        self._random = chance or random.Random()
+    def __init__(self) -> None:
+        self._random = random.Random()
 
     def awaits(self, request: Request) -> Awaited | None:
         name = _account_of(request.obj)

@@ -11,7 +11,7 @@ from seamark.kinds.language import go_names
 from seamark.kinds.resource import EVENTS, NEW_EVENTS
 from seamark.kinds.values.fields import Errors, immutable, invalid, required
 from seamark.kinds.values.metadata import dns_subdomain, path_segment, qualified_name
-from seamark.kinds.values.times import duration, parse
+from seamark.kinds.values.times import age
 
 _INVOLVED = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
 _LONGEST = 128
@@ -261,21 +261,17 @@ def _row(event: Object, now: float) -> list[Any]:
     if name := involved.get("name"):
         target = f"{target}/{name}"
     return [
-        _since(last, now),
+        age(now, last),
         event.get("type", ""),
         event.get("reason", ""),
         target,
         involved.get("fieldPath", ""),
         f"{component}, {host}" if host else component,
         event.get("message", "").strip(),
-        _since(first, now),
+        age(now, first),
         count,
         event["metadata"].get("name", ""),
     ]
-
-
-def _since(timestamp: str | None, now: float) -> str:
-    return duration(now - parse(timestamp)) if timestamp else "<unknown>"
 
 
 EVENT = EventKind()

@@ -139,7 +139,7 @@ def _fill(field: Field) -> tuple[Any, Convert | None]:
 # --- lists and maps ---------------------------------------------------------------------------------
 
 
-def _converter(type_: Type, go_type: str = "") -> Convert:
+def _converter(type_: Type, go_type: str) -> Convert:
     if isinstance(type_, Shape):
         return type_.form(_compile)
     if isinstance(type_, ListOf):

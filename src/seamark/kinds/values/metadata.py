@@ -273,7 +273,7 @@ def keep_accessories(meta: Object, old: Object) -> None:
             meta[field] = old[field]
 
 
-def validate_update(meta: Object, old: Object, path: str = "metadata", *, plain: bool = False) -> Errors:
+def validate_update(meta: Object, old: Object, *, plain: bool) -> Errors:
     """Everything that is wrong with a change of metadata; the write path has restored read-only fields before.
 
     ``plain`` allows finalizers without a domain.
@@ -287,17 +287,17 @@ def validate_update(meta: Object, old: Object, path: str = "metadata", *, plain:
             listed = ", ".join(f'"{f}"' for f in added)
             errors.append(
                 forbidden(
-                    f"{path}.finalizers",
+                    "metadata.finalizers",
                     "no new finalizers can be added if the object is being deleted, found new finalizers "
                     f"[]string{{{listed}}}",
                 )
             )
     if meta.get("generation", 0) < old.get("generation", 0):
-        errors.append(invalid(f"{path}.generation", meta.get("generation", 0), "must not be decremented"))
+        errors.append(invalid("metadata.generation", meta.get("generation", 0), "must not be decremented"))
     for key in ("name", "namespace", "uid", "creationTimestamp"):
         if meta.get(key) != old.get(key):
-            errors.append(immutable(f"{path}.{key}", meta.get(key)))
-    return errors + _validate_accessories(meta, old, path, plain=plain)
+            errors.append(immutable(f"metadata.{key}", meta.get(key)))
+    return errors + _validate_accessories(meta, old, "metadata", plain=plain)
 
 
 def newest(listed: Iterable[Object]) -> str:

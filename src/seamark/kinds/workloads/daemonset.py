@@ -37,9 +37,8 @@ class DaemonSetKind(workload.Workload):
         Column("Available", "integer"),
         Column("Node Selector"),
         Column("Age"),
-        Column("Containers", priority=1),
-        Column("Images", priority=1),
-        Column("Selector", priority=1),
+        *workload.CONTAINER_COLUMNS,
+        workload.SELECTOR_COLUMN,
     )
     new_status = {  # noqa: RUF012 - declared in the base class
         "currentNumberScheduled": 0,

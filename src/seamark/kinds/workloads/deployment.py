@@ -28,9 +28,8 @@ class DeploymentKind(workload.Workload):
         Column("Up-to-date"),
         Column("Available"),
         Column("Age"),
-        Column("Containers", priority=1),
-        Column("Images", priority=1),
-        Column("Selector", priority=1),
+        *workload.CONTAINER_COLUMNS,
+        workload.SELECTOR_COLUMN,
     )
     counts = (
         "observedGeneration",

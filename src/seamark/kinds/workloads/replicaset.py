@@ -25,9 +25,8 @@ class Replicated(workload.Workload):
         Column("Current", "integer"),
         Column("Ready", "integer"),
         Column("Age"),
-        Column("Containers", priority=1),
-        Column("Images", priority=1),
-        Column("Selector", priority=1),
+        *workload.CONTAINER_COLUMNS,
+        workload.SELECTOR_COLUMN,
     )
     new_status = {"replicas": 0}  # noqa: RUF012 - declared in the base class
     counts = (

@@ -33,8 +33,7 @@ class StatefulSetKind(workload.Workload):
         Column("Name", format="name"),
         Column("Ready"),
         Column("Age"),
-        Column("Containers", priority=1),
-        Column("Images", priority=1),
+        *workload.CONTAINER_COLUMNS,
     )
     new_status = {"replicas": 0, "availableReplicas": 0}  # noqa: RUF012 - declared in the base class
     counts = (

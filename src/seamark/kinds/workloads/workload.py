@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from seamark.errors import Object
 from seamark.kinds.counted import CountedKind, same_generation
+from seamark.kinds.kind import Column
 from seamark.kinds.language import go_names
 from seamark.kinds.pod.defaults import default_spec
 from seamark.kinds.pod.validation import template_mistakes
@@ -186,14 +187,18 @@ def more_than_all(value: Any, path: str) -> Errors:
 # --- what people see ---------------------------------------------------------------------------------------------
 
 
+CONTAINER_COLUMNS = (Column("Containers", priority=1), Column("Images", priority=1))
+SELECTOR_COLUMN = Column("Selector", priority=1)
+
+
 def container_cells(template: Object | None) -> tuple[str, str]:
-    """The cells of the columns CONTAINERS and IMAGES."""
+    """The cells of these two columns."""
     containers: Sequence[Object] = ((template or {}).get("spec") or {}).get("containers") or ()
     return ",".join(c.get("name", "") for c in containers), ",".join(c.get("image", "") for c in containers)
 
 
 def selector_cell(selector: Object | None) -> str:
-    """The cell of the column SELECTOR."""
+    """The cell of that column."""
     found = readable(selector)
     return "<error>" if found is None else str(found) or "<none>"
 

@@ -9,10 +9,8 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import ssl
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import cache
 from ipaddress import ip_address
 from socket import AF_INET, AF_INET6, SOCK_STREAM, socket
 from typing import NoReturn
@@ -22,6 +20,7 @@ from uuid import uuid4
 from msgspec.structs import replace
 
 from seamark.access import grpc_health
+from seamark.access.pod_streams import unverified
 from seamark.kinds.values.hosts import bracketed
 from seamark.nodes.running.machine.machine import Machine
 from seamark.nodes.running.machine.messages import Start
@@ -144,7 +143,7 @@ class Checks:
         headers |= {each.name.lower(): each.value for each in asked.http_headers}
         name = headers["host"].rpartition(":")[0].strip("[]") or host
         reader, writer = await asyncio.open_connection(
-            sock=opened, ssl=_tls() if secure else None, server_hostname=name if secure else None, limit=_HEAD
+            sock=opened, ssl=unverified() if secure else None, server_hostname=name if secure else None, limit=_HEAD
         )
         try:
             target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
@@ -234,11 +233,3 @@ def _refused(host: str, port: int, error: OSError) -> NoReturn:
 
 async def _beginning(reader: asyncio.StreamReader) -> str:
     return (await reader.read(LARGEST)).decode(errors="replace")
-
-
-@cache
-def _tls() -> ssl.SSLContext:
-    context = ssl.create_default_context()
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE
-    return context

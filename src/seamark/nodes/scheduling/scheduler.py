@@ -1,8 +1,6 @@
 """The scheduler: binds Pods to the nodes that :mod:`schedule` chooses.
 
-Pods that fit on no node are parked, in groups with exactly the same requirements.  One Pod of each group is tried again
-when something happens that could help: a Node changes, or a Pod goes.  The most important groups are tried first, of
-equal ones those that waited longest; the others follow in steps, so that one event never causes more than
+Pods that fit on no node are parked (:mod:`parking`) and tried again in steps, so that one event never causes more than
 ``GROUPS_AT_ONCE`` attempts.
 
 For a Pod that fits nowhere, less important Pods may have to go (:mod:`preemption`).  Until they are gone it is
@@ -15,6 +13,7 @@ or a free volume is reserved for them, and once they have their volumes the Pod 
 from __future__ import annotations
 
 from contextlib import suppress
+from itertools import islice
 
 import msgspec
 
@@ -35,6 +34,7 @@ from seamark.kinds.values import times
 from seamark.nodes.good_news import GoodNews
 from seamark.nodes.scheduling import schedule
 from seamark.nodes.scheduling.occupancy import Occupancy, Occupant, occupant
+from seamark.nodes.scheduling.parking import Parked
 from seamark.nodes.scheduling.preemption import Preemption, preempt
 from seamark.nodes.scheduling.schedule import Decision
 from seamark.nodes.scheduling.volumes import PodVolumes, Waiting
@@ -51,8 +51,6 @@ from seamark.rules.volumes import BOUND_BY_CONTROLLER, SELECTED_NODE, reference
 from seamark.runtime.controller import Controller
 from seamark.runtime.manager import Manager
 from seamark.runtime.queue import Key
-
-Kind = bytes  # identifies a group of Pods with the same requirements
 
 GROUPS_AT_ONCE = 100
 STEP_SECONDS = 0.05
@@ -80,13 +78,8 @@ class Scheduler(Controller):
         self._news = GoodNews(manager.recorder(cluster, settings.scheduler), rate=settings.events, clock=manager.clock)
         self._clock = manager.clock
         self.occupancy = Occupancy()
-        self._parked: dict[Kind, dict[Key, bool]] = {}  # by Pod: whether a change of other Pods could help
-        self._lines: dict[int, dict[Kind, None]] = {}  # the groups by priority; those tried longest ago come first
-        self._kinds: dict[Key, Kind] = {}
+        self._parked = Parked()
         self._nominated: dict[Key, Occupant] = {}  # Pods for which others have to go, and where
-        self._events_seen = 0  # that could help parked Pods
-        self._last_node_event = 0
-        self._tried: dict[Kind, int] = {}  # when a group was last tried: the number of events seen by then
         self._stepping = False
 
     def reset(self) -> None:
@@ -97,10 +90,7 @@ class Scheduler(Controller):
         for each in decided:
             self.occupancy.put(each)
         self._parked.clear()
-        self._lines.clear()
-        self._kinds.clear()
         self._nominated.clear()
-        self._tried.clear()
         self._waiting.clear()
 
     def _undisclosed(self, decided: Occupant) -> bool:
@@ -121,7 +111,7 @@ class Scheduler(Controller):
     def _node_changed(self, name: Key, old: Node | None, new: Node | None) -> None:
         if new is not None:
             self.occupancy.put_node(new)
-            self._retry_all()
+            self._retry(all_groups=True)
         else:
             self.occupancy.remove_node(name)
             for key in self._settling:
@@ -132,13 +122,13 @@ class Scheduler(Controller):
             self._nominated.pop(key, None)
             self._settling.discard(key)
         if new is None or new.finished:
-            self._unpark(key)
+            self._parked.remove(key)
             if self.occupancy.remove(key):
                 self._retry()
         elif new.spec.node_name:
             if self.occupancy.knows(new):
                 return
-            self._unpark(key)
+            self._parked.remove(key)
             self.occupancy.put(occupant(new, new.spec.node_name))
             if self._parked and (old is None or not old.spec.node_name):
                 # Parked Pods may have affinity to this Pod.
@@ -160,66 +150,32 @@ class Scheduler(Controller):
 
     def _volume_changed(self, name: Key, old: Volume | None, new: Volume | None) -> None:
         if new is not None and self._parked and not new.claim and new.status.phase == "Available":
-            self._retry_all()
+            self._retry(all_groups=True)
 
     def _class_changed(self, name: Key, old: StorageClass | None, new: StorageClass | None) -> None:
         for claim in list(self._waiting):
             self._claim_changed(claim, None, self._claims.by_key(claim))
         if self._parked:
-            self._retry_all()
+            self._retry(all_groups=True)
 
-    def _retry_all(self) -> None:
-        """Try also the groups that no change of other Pods could help."""
-        self._last_node_event = self._events_seen + 1
-        self._retry()
+    def _retry(self, *, all_groups: bool = False) -> None:
+        """Something happened that may help: try one Pod of each group, and after a success the next.
 
-    def _retry(self) -> None:
-        """Something happened that may help: try one Pod of each group, and after a success the next."""
-        self._events_seen += 1
+        ``all_groups`` means also those that no change of other Pods could help.
+        """
+        self._parked.note(all_groups=all_groups)
         if not self._stepping:
             self._step()
 
     def _step(self) -> None:
         """Try groups that were not tried since the last event."""
-        self._stepping = False
-        left = GROUPS_AT_ONCE
-        for priority in sorted(self._lines, reverse=True):
-            line = self._lines[priority]
-            while left and self._tried[kind := next(iter(line))] != self._events_seen:
-                left -= 1
-                del line[kind]
-                line[kind] = None
-                before, self._tried[kind] = self._tried[kind], self._events_seen
-                key, hopes = next(iter(self._parked[kind].items()))
-                # A change of other Pods does not help a group that only a change of Nodes could help.
-                if hopes or before < self._last_node_event:
-                    self.queue.add(key)
-        if not left:
-            self._stepping = True
+        tried = list(islice(self._parked.due(), GROUPS_AT_ONCE))
+        for key in tried:
+            if key is not None:
+                self.queue.add(key)
+        self._stepping = len(tried) == GROUPS_AT_ONCE
+        if self._stepping:
             self.queue.add_after(_NEXT_STEP, STEP_SECONDS)
-
-    def _park(self, pod: Pod, decision: Decision) -> None:
-        key, kind = pod.metadata.key, _kind(pod)
-        if self._kinds.get(key, kind) != kind:
-            self._unpark(key)
-        self._kinds[key] = kind
-        if kind not in self._parked:
-            self._parked[kind], self._tried[kind] = {}, self._events_seen
-            self._lines.setdefault(pod.spec.priority, {})[kind] = None
-        self._parked[kind][key] = decision.hopes_for_space
-
-    def _unpark(self, key: Key) -> Kind | None:
-        kind = self._kinds.pop(key, None)
-        if kind is not None:
-            parked = self._parked[kind]
-            del parked[key]
-            if not parked:
-                del self._parked[kind], self._tried[kind]
-                priority = next(p for p, line in self._lines.items() if kind in line)
-                del self._lines[priority][kind]
-                if not self._lines[priority]:
-                    del self._lines[priority]
-        return kind
 
     # --- one Pod -----------------------------------------------------------------------------------
 
@@ -239,12 +195,12 @@ class Scheduler(Controller):
             return
         decision, preemption = self._decide(pod)
         if decision.node:
-            kind = self._unpark(key)
+            group = self._parked.remove(key)
             await self._place(pod, decision.node)
-            if kind is not None and (rest := self._parked.get(kind)):
-                self.queue.add(next(iter(rest)))
+            if group is not None and (another := self._parked.first(group)) is not None:
+                self.queue.add(another)
         else:
-            self._park(pod, decision)
+            self._parked.put(pod, hopes=decision.hopes_for_space)
             if preemption is not None:
                 await self._preempt(pod, preemption)
             await self._explain(pod, decision)
@@ -452,24 +408,4 @@ def _same_question(old: Pod, new: Pod) -> bool:
         and old.metadata.labels == new.metadata.labels
         and old.metadata.uid == new.metadata.uid
         and old.terminating == new.terminating
-    )
-
-
-def _kind(pod: Pod) -> Kind:
-    spec, meta = pod.spec, pod.metadata
-    return msgspec.json.encode(
-        (
-            meta.namespace,
-            sorted(meta.labels.items()),
-            spec.node_selector,
-            spec.affinity,
-            spec.tolerations,
-            spec.topology_spread_constraints,
-            [(c.resources, c.ports, c.restart_policy) for c in (*spec.containers, *spec.init_containers)],
-            spec.resources,
-            spec.overhead,
-            spec.priority,
-            spec.preemption_policy,
-            [volume.persistent_volume_claim or meta.name for volume in spec.volumes if volume.of_claim],
-        )
     )

@@ -10,6 +10,8 @@ from seamark.kinds.resource import NODES
 from seamark.kinds.wellknown import STOPPED_ANNOTATION
 from seamark.rules.objects.node import Node
 
+PAUSE_SECONDS = 0.05
+
 
 class NotSimulated(Exception):
     """The Node is not simulated, so it cannot be switched off."""
@@ -25,7 +27,7 @@ async def start(cluster: Cluster, name: str) -> None:
     await _wish(cluster, name, None)
 
 
-async def settled(cluster: Cluster, name: str, *, pause: float = 0.05) -> Node:
+async def settled(cluster: Cluster, name: str) -> Node:
     """Wait until the node has reached the wanted state; limit the wait with ``asyncio.timeout``."""
     while True:
         listing = await cluster.list(NODES, fields=f"metadata.name={name}", as_=Node)
@@ -35,7 +37,7 @@ async def settled(cluster: Cluster, name: str, *, pause: float = 0.05) -> Node:
         async for change in cluster.watch(NODES, since=listing.version, fields=f"metadata.name={name}", as_=Node):
             if change.object is not None and change.object.ready != change.object.stopped:
                 return change.object
-        await asyncio.sleep(pause)  # the server ended the watch: start again
+        await asyncio.sleep(PAUSE_SECONDS)  # the server ended the watch: start again
 
 
 async def _wish(cluster: Cluster, name: str, stopped: str | None) -> None:

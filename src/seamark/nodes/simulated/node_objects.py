@@ -88,7 +88,7 @@ def new(settings: NodeSettings, name: str, place: Site, *, now: float, system: S
     }
 
 
-def description(settings: NodeSettings, name: str, addresses: Iterable[str], system: System = SIMULATED) -> Object:
+def description(settings: NodeSettings, name: str, addresses: Iterable[str], system: System) -> Object:
     """The part of the status in which a kubelet describes its machine."""
     amounts = {
         "cpu": canonical(settings.cpu),

@@ -55,7 +55,7 @@ def add_nodes(
     settings: NodeSettings,
     *,
     hosting: MakeHosting | None = None,
-    schedules: bool = True,
+    schedules: bool,
 ) -> Simulation | None:
     """Add the simulated nodes to the manager.  If the count is 0, remove the Nodes of an earlier run.
 
@@ -101,31 +101,7 @@ class Simulation(Derived):
         self.scheduler: Scheduler | Tenants
         self.scheduler = Scheduler(manager, cluster, settings) if schedules else Tenants(pods, nodes)
         acceptance = Acceptance(pods, lambda: self.scheduler.occupancy)
-        choice = Choice(self._hosting.usual) if self._hosting is not None else None
-        self.kubelets: list[Kubelets | RunningKubelets] = [
-            Kubelets(
-                manager,
-                cluster,
-                pods=pods,
-                roster=self.roster,
-                settings=settings,
-                acceptance=acceptance,
-                choice=choice,
-            )
-        ]
-        if self._hosting is not None and choice is not None:
-            running = RunningKubelets(
-                manager,
-                cluster,
-                pods=pods,
-                roster=self.roster,
-                hosting=self._hosting,
-                acceptance=acceptance,
-                choice=choice,
-                settings=settings,
-            )
-            self.kubelets.append(running)
-            manager.beside("machine", self._hosting.run)
+        self.kubelets = self._kubelets(manager, acceptance)
         self._heartbeats = Heartbeats(manager, cluster, roster=self.roster, settings=settings)
         silence = Silence(
             manager,
@@ -160,6 +136,34 @@ class Simulation(Derived):
             orphans,
             first=self._register,
         )
+
+    def _kubelets(self, manager: Manager, acceptance: Acceptance) -> list[Kubelets | RunningKubelets]:
+        """Those of simulated Pods, and where Pods run on this machine, those of Pods that do."""
+        hosting, cluster, settings = self._hosting, self._cluster, self._settings
+        choice = None if hosting is None else Choice(hosting.usual)
+        simulated = Kubelets(
+            manager,
+            cluster,
+            pods=self.pods,
+            roster=self.roster,
+            settings=settings,
+            acceptance=acceptance,
+            choice=choice,
+        )
+        if hosting is None or choice is None:
+            return [simulated]
+        running = RunningKubelets(
+            manager,
+            cluster,
+            pods=self.pods,
+            roster=self.roster,
+            hosting=hosting,
+            acceptance=acceptance,
+            choice=choice,
+            settings=settings,
+        )
+        manager.beside("machine", hosting.run)
+        return [simulated, running]
 
     async def _register(self) -> None:
         if self._hosting is not None:

@@ -134,7 +134,7 @@ def rule(comment: str, *expressions: bytes) -> Rule:
 # --- fixed chains ----------------------------------------------------------------------------------
 
 
-def skeleton(family: int, around: Surroundings, bit: int = MASQUERADE_BIT) -> Ruleset:
+def skeleton(family: int, around: Surroundings, bit: int) -> Ruleset:
     """Everything in a table but what follows from Services."""
     load = Loader(family)
     pods = _of_family(around.cluster_cidrs, family)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from typing import Generic, TypeVar
 
-from seamark.clock import SYSTEM_CLOCK, Clock
+from seamark.clock import Clock
 
 F = TypeVar("F")
 
@@ -22,7 +22,7 @@ class FlowTable(Generic[F]):
     if all are answered, the one that was silent longest goes.
     """
 
-    def __init__(self, most: int, *, clock: Clock = SYSTEM_CLOCK) -> None:
+    def __init__(self, most: int, *, clock: Clock) -> None:
         self._most = most
         self._clock = clock
         self._unanswered: dict[Hashable, tuple[F, float]] = {}

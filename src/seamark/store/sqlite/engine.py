@@ -34,8 +34,7 @@ class SqliteStore:
     """A store in one file.  With ``path`` None the file is temporary, and closing the store deletes it.
 
     ``durable=False`` is faster, but a power cut may lose commits (a crash of the process does not).  History is kept
-    for ``history_seconds``, but at most ``history_revisions`` revisions of it; None means no limit.  A commit waits up
-    to ``patience`` seconds for the disk.
+    for ``history_seconds``; None means for ever.
     """
 
     shared = False
@@ -46,16 +45,12 @@ class SqliteStore:
         *,
         durable: bool = True,
         history_seconds: float | None = 300.0,
-        history_revisions: int | None = None,
         watch_buffer: int = 10_000,
-        patience: float = 30.0,
     ) -> None:
         self._asked_path = path
         self._durable = durable and path is not None
-        self._window = history.Window(seconds=history_seconds, revisions=history_revisions)
-        self._keeps_all = history_seconds is None and history_revisions is None
+        self._window = None if history_seconds is None else history.Window(seconds=history_seconds)
         self._watch_buffer = watch_buffer
-        self._patience = patience
         self._opened: OpenedFiles | None = None
 
     async def open(self) -> None:
@@ -74,11 +69,10 @@ class SqliteStore:
             revision=opened.revision,
             make_durable=opened.make_durable,
             publish=self._publish,
-            patience=self._patience,
         )
         self._readers = [Reader(connection, opened.path, number) for number, connection in enumerate(opened.reading)]
         self._opened = opened
-        if not self._keeps_all:
+        if self._window is not None:
             self._spawn(history.keep(self, self._window))
 
     async def close(self) -> None:

@@ -33,6 +33,8 @@ MAX_BYTES = 2 << 20
 RECENT_KEYS = 512
 RECENT_BYTES = 16 << 10  # longer values are not kept
 
+PATIENCE_SECONDS = 30.0
+
 
 class Commit(NamedTuple):
     """One transaction, and the future that its ``commit`` call waits for."""
@@ -65,7 +67,7 @@ class Writer:
 
     ``make_durable`` commits a group of the given revision, in the thread; ``publish`` gets each durable group's changes
     and its number of pages before the ``commit`` calls get their answers.  A commit that waits for a disk that has not
-    answered for ``patience`` seconds fails; the disk may still complete it.
+    answered for ``PATIENCE_SECONDS`` fails; the disk may still complete it.
     """
 
     def __init__(
@@ -76,14 +78,12 @@ class Writer:
         revision: int,
         make_durable: Callable[[sqlite3.Connection, int], None],
         publish: Callable[[Batch, int], None],
-        patience: float,
     ) -> None:
         self._connection = connection
         self._path = path
         self._revision = revision
         self._make_durable = make_durable
         self._publish = publish
-        self._patience = patience
         self._recent: dict[str, Version] = {}  # the last versions of keys written lately, the latest last
         self._loop = asyncio.get_running_loop()
         self._commits: deque[Commit] = deque()
@@ -134,7 +134,7 @@ class Writer:
 
     def _hand_over(self, task: Callable[[], Any], done: Done, commits: Sequence[Commit]) -> None:
         self._busy, self._under_way = True, commits
-        self._giving_up = self._loop.call_later(self._patience, self._give_up)
+        self._giving_up = self._loop.call_later(PATIENCE_SECONDS, self._give_up)
         self._worker.do(task, done)
 
     def _take_back(self) -> None:
@@ -146,10 +146,10 @@ class Writer:
     def _give_up(self) -> None:
         """Fail the commits that wait for the disk: those of the group under way may still become durable."""
         waiting, self._commits = list(self._commits), deque()
-        said = f"{self._path}: the disk has not answered for {self._patience:g} seconds"
+        said = f"{self._path}: the disk has not answered for {PATIENCE_SECONDS:g} seconds"
         self._fail(self._under_way, Uncertain(said))
         self._fail(waiting, Unavailable(said))
-        self._giving_up = self._loop.call_later(self._patience, self._give_up)
+        self._giving_up = self._loop.call_later(PATIENCE_SECONDS, self._give_up)
 
     def _job_is_done(self, job: Job, result: Any, error: Exception | None) -> None:
         self._take_back()

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 
 from seamark import errors
 from seamark.access.cluster import Cluster
-from seamark.clock import SYSTEM_CLOCK, Clock
+from seamark.clock import Clock
 from seamark.kinds.resource import ENDPOINT_SLICES, ENDPOINTS, NODES, PODS, SERVICES, Resource
 from seamark.rules.objects.namespace import Namespace
 from seamark.why.look import Survey, look_at_all
@@ -38,7 +38,7 @@ async def following(cluster: Cluster, namespace: str) -> AsyncIterator[asyncio.E
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def surveys(cluster: Cluster, namespace: str, *, clock: Clock = SYSTEM_CLOCK) -> AsyncIterator[Survey]:
+async def surveys(cluster: Cluster, namespace: str, *, clock: Clock) -> AsyncIterator[Survey]:
     """A survey at once, and another whenever something has changed, but no more often than every ``PACE`` seconds."""
     async with following(cluster, namespace) as changed:
         while True:

@@ -67,7 +67,7 @@ class LogFile:
 class Catching:
     """Reads one stream of a container and writes it into the log, until every process that holds it is gone."""
 
-    def __init__(self, reading: int, stream: str, log: LogFile, tell: Callable[[bytes], None] | None = None) -> None:
+    def __init__(self, reading: int, stream: str, log: LogFile, tell: Callable[[bytes], None] | None) -> None:
         """``tell`` is given everything as it comes."""
         os.set_blocking(reading, False)
         self._reading, self._stream, self._log, self._tell = reading, stream, log, tell

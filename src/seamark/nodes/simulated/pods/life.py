@@ -28,8 +28,8 @@ from seamark.kinds.wellknown import FINISHED_PHASES
 from seamark.nodes import pod_conditions
 from seamark.nodes.simulated.pods import commands, containers, timing
 from seamark.nodes.simulated.pods.containers import KILLED, Ending
-from seamark.nodes.simulated.pods.orders import NO_ORDERS, Orders
-from seamark.nodes.simulated.pods.steps import USUAL, Moments, Note, PodAddresses, Rules, Step
+from seamark.nodes.simulated.pods.orders import Orders
+from seamark.nodes.simulated.pods.steps import Moments, Note, PodAddresses, Rules, Step
 from seamark.nodes.simulated.pods.stopping import stop
 from seamark.rules.objects.pod import Container, ContainerStatus, Pod, PodIP, PodStatus
 
@@ -37,9 +37,7 @@ PULL_SECONDS = 1.0  # after which a kubelet pauses before it tries again to pull
 FORGET_CRASHES_AFTER = 600.0  # after running for so many seconds, earlier crashes no longer count
 
 
-def next_status(
-    pod: Pod, *, now: float, ips: PodAddresses, moments: Moments, orders: Orders = NO_ORDERS, rules: Rules = USUAL
-) -> Step:
+def next_status(pod: Pod, *, now: float, ips: PodAddresses, moments: Moments, orders: Orders, rules: Rules) -> Step:
     """The next status of the Pod."""
     if pod.terminating:
         return stop(pod, now=now, moments=moments, orders=orders, rules=rules)
