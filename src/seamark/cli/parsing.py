@@ -29,6 +29,16 @@ class _Formatter(argparse.RawDescriptionHelpFormatter):
     def _split_lines(self, text: str, width: int) -> list[str]:
         return folded(" ".join(text.split()), width).split("\n")
 
+    def _get_help_string(self, action: argparse.Action) -> str | None:
+        """What it is for and, where that does not say so itself, its default."""
+        unsaid = "default" not in (action.help or "default")
+        told = (
+            unsaid
+            and isinstance(action.default, str | int | float)
+            and action.default not in ("", False, argparse.SUPPRESS)
+        )
+        return f"{action.help} (default %(default)s)" if told else action.help
+
     def start_section(self, heading: str | None) -> None:
         super().start_section(styled(heading, "bold", colour=self._colour) if heading else heading)
 

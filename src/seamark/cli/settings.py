@@ -17,6 +17,8 @@ ENVIRONMENT = {
     "SEAMARK_…": "a setting, such as SEAMARK_LOG_LEVEL for --log-level; flags win",
 }
 LEVELS = ("info", "debug")  # by how often -v is given
+# Defaults that are not the same everywhere.
+DEFAULTS = {"data_dir": "`$XDG_STATE_HOME/seamark`, or `~/.local/state/seamark`"}
 
 
 class Scope(NamedTuple):
@@ -87,17 +89,21 @@ def _add_setting(parser: argparse.ArgumentParser, setting: Setting) -> None:
 
 def _help(setting: Setting) -> str:
     """The sentence about a setting in the style of ``--help``, with the default if it does not say that itself."""
-    about = setting.about.replace("`", "").replace("%", "%%").removesuffix(".")
+    about = _plain(setting.about).removesuffix(".")
     if about[1:2].islower() or about[1:2] == " ":
         about = about[0].lower() + about[1:]
     if get_origin(setting.type) is tuple and get_args(setting.type)[-1] is Ellipsis:
         about += "; repeatable"
-    default = setting.default
+    default = _plain(DEFAULTS.get(setting.name, "")) or setting.default
     if "default" in about or default in ("", (), False):
         return about
     if isinstance(default, tuple):
         default = ("-" if isinstance(default[0], int) else ",").join(map(str, default))
     return f"{about} (default {str(default).lower() if default is True else default})"
+
+
+def _plain(text: str) -> str:
+    return text.replace("`", "").replace("%", "%%")
 
 
 def given_by(options: argparse.Namespace, verb: str) -> dict[str, Any]:

@@ -41,7 +41,7 @@ def parser() -> argparse.ArgumentParser:
     add_scope_options(made)
     add_switch(made, "--fix", help="delete what can safely be deleted, after asking")
     add_switch(made, "-y", "--yes", help="with --fix: do not ask; needed where there is no terminal")
-    made.add_argument("-o", "--output", choices=("text", "json"), default="text")
+    made.add_argument("-o", "--output", choices=("text", "json"), default="text", help="how to print it")
     made.set_defaults(filename=None)
     return made
 

@@ -84,7 +84,7 @@ def parser() -> argparse.ArgumentParser:
     )
     add_scope_options(made)
     made.add_argument("-f", "--filename", metavar="FILE|DIR|-", action="append", help="manifests, not a cluster")
-    made.add_argument("-o", "--output", choices=("text", "json"), default="text")
+    made.add_argument("-o", "--output", choices=("text", "json"), default="text", help="how to print it")
     add_switch(made, "-w", "--watch", help="go on, and tell when something changes")
     made.add_argument("--cluster-domain", metavar="ZONE", default="cluster.local", help="the zone of cluster DNS")
     made.add_argument(

@@ -44,7 +44,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("-l", "--selector", metavar="SELECTOR", default="", help="only Services with such labels")
     made.add_argument("--dns", metavar="HOST:PORT", default=DNS, help=f"where to answer DNS, or none (default {DNS})")
     made.add_argument("--cluster-domain", metavar="ZONE", default="cluster.local", help="the zone of cluster DNS")
-    made.add_argument("-o", "--output", choices=("text", "json"), default="text")
+    made.add_argument("-o", "--output", choices=("text", "json"), default="text", help="how to print it")
     add_cluster_options(made)
     return made
 

@@ -11,7 +11,14 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from seamark.cli.clusters import add_cluster_options, add_namespace_options, connection_of, refusal
+from seamark.cli.clusters import (
+    ENVIRONMENT,
+    WHICH_CLUSTER,
+    add_cluster_options,
+    add_namespace_options,
+    connection_of,
+    refusal,
+)
 from seamark.cli.failure import Failure
 from seamark.cli.parsing import verb_parser
 from seamark.cli.terminal import Progress
@@ -27,14 +34,22 @@ seamark shell                              # this machine's shell, as a Pod of t
 seamark shell -n shop -c 'curl -s http://web'
 seamark shell --in pod/web-0               # inside of a Pod that runs
 """
-ABOUT = """\
+ABOUT = f"""\
 A shell in the cluster's network: it sees Services by their names and reaches ClusterIPs and Pods.  It is a Pod of its
-own for as long as it lasts, with this machine's file system; it needs `seamark up --pods processes`."""
+own for as long as it lasts, with this machine's file system; it needs `seamark up --pods processes`.
+
+{WHICH_CLUSTER}"""
 _CHUNK = 64 << 10
 
 
 def parser() -> argparse.ArgumentParser:
-    made = verb_parser("shell", ABOUT, examples=EXAMPLES)
+    made = verb_parser(
+        "shell",
+        ABOUT,
+        examples=EXAMPLES,
+        codes={0: "done; any other may be that of the shell or the command, which is passed on"},
+        environment={**ENVIRONMENT, "SHELL": "the shell (default /bin/sh)"},
+    )
     made.add_argument("-c", metavar="COMMAND", dest="command", default="", help="have the shell run this, and end")
     add_namespace_options(made)
     made.add_argument("--in", metavar="pod/NAME", dest="inside", default="", help="inside of this Pod")
