@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args, get_origin
 
 from seamark.cli.failure import Failure
+from seamark.cli.light_imports import uninterrupted
 from seamark.cli.parsing import add_switch
 
 if TYPE_CHECKING:
@@ -59,7 +60,8 @@ SCOPES = {
 
 def offered(scope: Scope) -> Iterator[Setting]:
     """The settings that a verb offers as flags."""
-    from seamark.config import settings
+    with uninterrupted():
+        from seamark.config import settings
 
     return (setting for setting in settings() if scope.offers(setting))
 

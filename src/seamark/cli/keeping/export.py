@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -14,7 +13,6 @@ from seamark.cli.clusters import (
     add_cluster_options,
     add_namespace_options,
     connected,
-    refusal,
 )
 from seamark.cli.keeping.manifests import MADE_BY_THE_CLUSTER, manifest_of
 from seamark.cli.parsing import add_switch, verb_parser
@@ -68,21 +66,16 @@ def main(arguments: list[str]) -> int:
 
 async def run(options: argparse.Namespace) -> int:
     from seamark.cli.objects.text import object_text
-    from seamark.errors import ApiError
 
     # Who asks for everything did not choose the kinds that are deprecated.
     async with connected(options, warns=bool(options.what)) as server:
-        try:
-            with Progress("asking the server …"):
-                known = await server.kinds()
-                asked = [target.kind for target in known.targets(options.what)] if options.what else known.all
-            for kind in in_order(asked, all_namespaces=options.all_namespaces):
-                for manifest in await _manifests(server, kind, options):
-                    print("---")
-                    print(object_text(manifest, "yaml"))
-        except ApiError as error:
-            print(refusal(error).line, file=sys.stderr)
-            return 1
+        with Progress("asking the server …"):
+            known = await server.kinds()
+            asked = [target.kind for target in known.targets(options.what)] if options.what else known.all
+        for kind in in_order(asked, all_namespaces=options.all_namespaces):
+            for manifest in await _manifests(server, kind, options):
+                print("---")
+                print(object_text(manifest, "yaml"))
     return 0
 
 

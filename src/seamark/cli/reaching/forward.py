@@ -52,7 +52,7 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: list[str]) -> int:
     options = parser().parse_args(arguments)
     connection = connection_of(options)
-    session.run(lambda ended: _forward(options, connection, ended))
+    session.run(lambda ended: _forward(options, connection, ended), options)
     return 0
 
 

@@ -57,7 +57,7 @@ def main(arguments: list[str]) -> int:
     except ValueError as error:
         raise Failure(str(error), 2) from error
     connection = connection_of(options)
-    session.run(lambda ended: _forward(options, pairs, connection, ended))
+    session.run(lambda ended: _forward(options, pairs, connection, ended), options)
     return 0
 
 

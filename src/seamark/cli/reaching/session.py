@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import contextlib
 import signal
@@ -9,7 +10,7 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from seamark.cli.clusters import refusal
+from seamark.cli.clusters import unanswered
 from seamark.cli.failure import Failure
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ async def following(connection: Connection) -> AsyncIterator[Session]:
             await tunnels.close()
 
 
-def run(work: Callable[[asyncio.Event], Awaitable[None]]) -> None:
+def run(work: Callable[[asyncio.Event], Awaitable[None]], options: argparse.Namespace) -> None:
     """Run ``work`` with an event that a signal to end sets; what the server refuses becomes a ``Failure``."""
     import uvloop
 
@@ -63,7 +64,7 @@ def run(work: Callable[[asyncio.Event], Awaitable[None]]) -> None:
     except Exception as error:
         cause = first_cause(error)
         if isinstance(cause, ApiError):
-            raise refusal(cause) from error
+            raise unanswered(cause, options) from error
         if isinstance(cause, Failure):
             raise cause from error
         raise

@@ -17,7 +17,7 @@ from seamark.cli.clusters import (
     add_cluster_options,
     add_namespace_options,
     connection_of,
-    refusal,
+    unanswered,
 )
 from seamark.cli.failure import Failure
 from seamark.cli.parsing import verb_parser
@@ -64,7 +64,7 @@ def main(arguments: list[str]) -> int:
     try:
         return asyncio.run(_shell(options))
     except ApiError as error:
-        raise refusal(error) from error
+        raise unanswered(error, options) from error
 
 
 async def _shell(options: argparse.Namespace) -> int:

@@ -15,8 +15,8 @@ from seamark.cli.clusters import (
     add_namespace_options,
     connection_of,
     presence_of,
-    refusal,
     tell_writes,
+    unanswered,
 )
 from seamark.cli.data_dir import data_dir_of, running_in
 from seamark.cli.failure import Failure
@@ -75,7 +75,7 @@ def main(arguments: list[str]) -> int:
     try:
         asyncio.run(_run(options))
     except ApiError as error:
-        raise refusal(error) from error
+        raise unanswered(error, options) from error
     return 0
 
 
