@@ -18,6 +18,7 @@ Shared by the verbs:
 - ``settings``: from flags to a configuration
 - ``clusters``: which cluster is meant; ``data_dir``: which Seamark of this machine
 - ``light_imports``: imports at less cost, and undisturbed by Ctrl-C
+- ``event_loop``: of commands that keep connections
 - ``failure``: an expected failure
 - ``terminal``: colours, widths and progress; ``logging_setup``: the log
 """

@@ -10,6 +10,7 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TYPE_CHECKING, NamedTuple
 
+from seamark.cli import event_loop
 from seamark.cli.clusters import unanswered
 from seamark.cli.failure import Failure
 
@@ -48,8 +49,6 @@ async def following(connection: Connection) -> AsyncIterator[Session]:
 
 def run(work: Callable[[asyncio.Event], Awaitable[None]], options: argparse.Namespace) -> None:
     """Run ``work`` with an event that a signal to end sets; what the server refuses becomes a ``Failure``."""
-    import uvloop
-
     from seamark.errors import ApiError
     from seamark.runtime.supervisor import first_cause
 
@@ -60,7 +59,7 @@ def run(work: Callable[[asyncio.Event], Awaitable[None]], options: argparse.Name
         await work(ended)
 
     try:
-        uvloop.run(main())
+        event_loop.run(main())
     except Exception as error:
         cause = first_cause(error)
         if isinstance(cause, ApiError):

@@ -8,6 +8,7 @@ import logging
 import signal
 from typing import TYPE_CHECKING
 
+from seamark.cli import event_loop
 from seamark.cli.clusters import WHICH_CLUSTER, connection_of
 from seamark.cli.failure import Failure
 from seamark.cli.parsing import verb_parser
@@ -51,14 +52,12 @@ def main(arguments: list[str]) -> int:
     config = config_of(parser().parse_args(arguments), "controllers")
     limits.check()
 
-    import uvloop
-
     from seamark.cli.logging_setup import set_up
 
     set_up(config.log)
     try:
         connection = connection_of(config.cluster)
-        uvloop.run(_run(connection, config))
+        event_loop.run(_run(connection, config))
     except Exception as error:
         raise given_up("the controllers", error) from error
     return 0

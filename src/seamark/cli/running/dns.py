@@ -7,6 +7,7 @@ import asyncio
 import signal
 from typing import TYPE_CHECKING
 
+from seamark.cli import event_loop
 from seamark.cli.clusters import WHICH_CLUSTER, connection_of, kubeconfig_of
 from seamark.cli.parsing import verb_parser
 from seamark.cli.running import limits
@@ -40,14 +41,12 @@ def main(arguments: list[str]) -> int:
     config = config_of(parser().parse_args(arguments), "dns")
     limits.check()
 
-    import uvloop
-
     from seamark.cli.logging_setup import set_up
 
     set_up(config.log)
     serving = _serve_in_workers if config.dns.workers > 1 else _serve_here
     try:
-        uvloop.run(serving(config.dns, config.cluster))
+        event_loop.run(serving(config.dns, config.cluster))
     except Exception as error:
         raise given_up("DNS", error) from error
     return 0

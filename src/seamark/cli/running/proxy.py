@@ -9,6 +9,7 @@ import signal
 import socket
 from typing import TYPE_CHECKING
 
+from seamark.cli import event_loop
 from seamark.cli.clusters import connection_of
 from seamark.cli.failure import Failure
 from seamark.cli.light_imports import import_http_client
@@ -84,11 +85,9 @@ def main(arguments: list[str]) -> int:
         return _clean_up()
     limits.check()
 
-    import uvloop
-
     try:
         connection = connection_of(config.cluster)
-        uvloop.run(_run(connection, config))
+        event_loop.run(_run(connection, config))
     except Exception as error:
         raise _explained(error) from error
     return 0
