@@ -98,14 +98,19 @@ async def _place(cluster: RemoteCluster, options: argparse.Namespace) -> AsyncIt
         name = options.inside.removeprefix("pod/")
         yield name, main_container(await cluster.get(PODS, name, namespace=options.namespace))
         return
-    made = await cluster.create(PODS, own_pod(), namespace=options.namespace)
-    name = made["metadata"]["name"]
+    making = asyncio.ensure_future(cluster.create(PODS, own_pod(), namespace=options.namespace))
     try:
+        made = await asyncio.shield(making)
+        name = made["metadata"]["name"]
         with Progress("waiting for a place in the cluster …"):
             await _running(cluster, options.namespace, name)
         yield name, main_container(made)
     finally:
-        await cluster.delete(PODS, name, namespace=options.namespace, grace_seconds=0)
+        # After Ctrl-C its creation may be under way: only the answer says whether there is a Pod, and its name.
+        await asyncio.wait({making})
+        if making.exception() is None:
+            name = making.result()["metadata"]["name"]
+            await cluster.delete(PODS, name, namespace=options.namespace, grace_seconds=0)
 
 
 def main_container(pod: Object) -> str:
