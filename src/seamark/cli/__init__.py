@@ -104,10 +104,10 @@ OTHER_WORDS = {
 }
 
 EXAMPLES = """\
-  seamark up                               # a cluster for service discovery, ready in a moment
-  seamark up --detach && seamark status    # the same in the background
-  seamark demo                             # what it is about, in two minutes
-  seamark VERB --help                      # everything about one command, with examples
+seamark up                               # a cluster, ready in a moment
+seamark up --detach && seamark status    # the same in the background
+seamark demo                             # what it is about, in two minutes
+seamark VERB --help                      # one command, with examples
 """
 
 EXIT_CODES = """\
@@ -121,7 +121,7 @@ EXIT_CODES = """\
 
 def help_text() -> str:
     """The text of ``seamark --help``; not by argparse, which takes longer to load than all of this to run."""
-    from seamark.cli.terminal import colourful, columns, folded, styled
+    from seamark.cli.terminal import colourful, columns, folded, indented, styled
 
     colour, room = colourful(sys.stdout), columns(sys.stdout)
 
@@ -136,7 +136,7 @@ def help_text() -> str:
             *(folded(f"  {verb:<14} {about}", room, hang=17) for verb, (_, about) in verbs.items()),
             "",
         ]
-    lines += [heading("examples"), EXAMPLES, heading("exit codes")]
+    lines += [heading("examples"), indented(EXAMPLES, room), "", heading("exit codes")]
     lines += [folded(line, room, hang=7) for line in EXIT_CODES.splitlines()]
     return "\n".join(lines).rstrip()
 

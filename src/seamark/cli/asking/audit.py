@@ -54,10 +54,13 @@ def main(arguments: list[str]) -> int:
 
 
 async def _audit(options: argparse.Namespace, cluster: Cluster, connection: Connection) -> int:
-    from seamark.why.look import look_through
+    from seamark.why.look import look_through, missing_namespace
+    from seamark.why.observe import CannotLook
 
     namespace = "" if options.all_namespaces else options.namespace or connection.namespace
     problems, notes = await look_through(cluster, namespace, clock=SYSTEM_CLOCK)
+    if not problems and (nowhere := await missing_namespace(cluster, namespace)):
+        raise CannotLook(nowhere)
     removable = [each for each in problems if each.removable]
     chosen = bool(options.fix and removable) and _confirmed(options, removable, problems)
     done: dict[tuple[str, str, str], str] = {}

@@ -320,7 +320,7 @@ def _many(survey: Survey, scope: str, options: argparse.Namespace) -> tuple[str,
     from seamark.why import render
     from seamark.why.report import as_json, document
 
-    code = 1 if survey.reports else 0
+    code = 2 if survey.nowhere else 1 if survey.reports else 0
     if options.output == "json":
         summary: dict[str, Any] = {
             "services": survey.total,
@@ -329,6 +329,8 @@ def _many(survey: Survey, scope: str, options: argparse.Namespace) -> tuple[str,
             "notes": list(survey.notes),
         }
         return as_json(summary), code
+    if survey.nowhere and not survey.reports:
+        return "\n".join(style_of(options).paint(note, "31") for note in survey.notes), code
     where = f"in namespace {scope}" if scope else "in all namespaces"
     text = render.summary(survey.reports, survey.total, style_of(options), where=where)
     if survey.reports:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from seamark.cli.clusters import (
@@ -66,16 +67,23 @@ def main(arguments: list[str]) -> int:
 
 async def run(options: argparse.Namespace) -> int:
     from seamark.cli.objects.text import object_text
+    from seamark.errors import Forbidden
+    from seamark.kinds.resource import NAMESPACES
 
     # Who asks for everything did not choose the kinds that are deprecated.
     async with connected(options, warns=bool(options.what)) as server:
         with Progress("asking the server …"):
             known = await server.kinds()
             asked = [target.kind for target in known.targets(options.what)] if options.what else known.all
+        printed = 0
         for kind in in_order(asked, all_namespaces=options.all_namespaces):
             for manifest in await _manifests(server, kind, options):
                 print("---")
                 print(object_text(manifest, "yaml"))
+                printed += 1
+        if not printed and not options.all_namespaces:
+            with suppress(Forbidden):  # of a namespace that is mistyped all lists are empty
+                await server.get(NAMESPACES, options.namespace or server.namespace, namespace="")
     return 0
 
 

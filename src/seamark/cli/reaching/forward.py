@@ -66,8 +66,13 @@ async def _forward(options: argparse.Namespace, connection: Connection, ended: a
     namespace = "" if options.all_namespaces else options.namespace or connection.namespace
     async with session.following(connection) as here, AsyncExitStack() as stack:
         # The informers would retry what is forbidden; these lists fail instead.
-        await here.cluster.list(SERVICES, namespace=namespace, labels=options.selector)
+        found = await here.cluster.list(SERVICES, namespace=namespace, labels=options.selector)
         await here.cluster.list(ENDPOINT_SLICES, namespace=namespace)
+        if not found.items:
+            from seamark.why.look import missing_namespace
+
+            if nowhere := await missing_namespace(here.cluster, namespace):
+                session.tell(f"{nowhere} yet")
         domain, at, names = options.cluster_domain.strip("."), None, None
         if options.dns != "none":
             server = local_dns(domain)
