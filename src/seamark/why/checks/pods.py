@@ -82,8 +82,16 @@ def _terminating(patient: Patient) -> Trouble | None:
     if deleted is None:
         return None
     detail = "being deleted"
-    fix = "Wait for its successor to be ready; a Pod on its way out gets no new traffic."
-    seen: tuple[evidence.Evidence, ...] = evidence.of(pod, "metadata.deletionTimestamp", "metadata.finalizers")
+    owner = pod.metadata.controller
+    fix = (
+        f"Wait for its successor to be ready, which {owner.kind} {owner.name} makes unless it is scaled down"
+        if owner is not None
+        else "If it is missed, make it again: no workload does that"
+    )
+    fix += "; a Pod on its way out gets no new traffic."
+    seen: tuple[evidence.Evidence, ...] = evidence.of(
+        pod, "metadata.deletionTimestamp", "metadata.finalizers", "metadata.ownerReferences"
+    )
     if pod.metadata.finalizers:
         detail += f", held by the finalizer {', '.join(pod.metadata.finalizers)}"
         fix = "Find out why the controller that set the finalizer does not remove it."
