@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from seamark.cli import event_loop
 from seamark.cli.clusters import WHICH_CLUSTER, connection_of, kubeconfig_of
+from seamark.cli.failure import Failure
 from seamark.cli.parsing import verb_parser
 from seamark.cli.running import limits
 from seamark.cli.running.serving import given_up
@@ -48,8 +49,20 @@ def main(arguments: list[str]) -> int:
     try:
         event_loop.run(serving(config.dns, config.cluster))
     except Exception as error:
-        raise given_up("DNS", error) from error
+        raise _explained(error) from error
     return 0
+
+
+def _explained(error: Exception) -> Failure:
+    from seamark.dns.server import ListenError
+    from seamark.runtime.supervisor import first_cause
+
+    cause = first_cause(error)
+    if not isinstance(cause, ListenError):
+        return given_up("DNS", error)
+    refused = isinstance(cause.__cause__, PermissionError)
+    right = "; ports below 1024 need a right (CAP_NET_BIND_SERVICE)" if refused else ""
+    return Failure(f"{cause}{right}; choose another with --listen or --status")
 
 
 def _until_signalled() -> asyncio.Event:
