@@ -5,7 +5,9 @@ import contextlib
 import datetime
 import ipaddress
 import os
+import socket
 import ssl
+import threading
 
 import pytest
 from cryptography import x509
@@ -172,6 +174,48 @@ async def test_client_certificates_are_shown_and_renewed_without_losing_what_is_
             await stream.aclose()
         assert [common_name(peer) for peer in server.peers] == ["jane", "jane", "joan"]
     assert set(os.listdir(tmp_path)) == before
+
+
+@contextlib.contextmanager
+def refusing_clients(tls):
+    """The address of a server that tells each client what is wrong with its certificate; asyncio's tells nothing."""
+
+    def serve():
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = listening.accept()
+                with tls.wrap_socket(client, server_side=True, do_handshake_on_connect=False) as shaking:
+                    with contextlib.suppress(ssl.SSLError):
+                        shaking.do_handshake()
+                    while socket.socket.recv(shaking, 1 << 16):
+                        pass  # what is left unread would make the kernel drop what was told
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        serving = threading.Thread(target=serve)
+        serving.start()
+        try:
+            yield f"https://127.0.0.1:{listening.getsockname()[1]}"
+        finally:
+            listening.shutdown(socket.SHUT_RDWR)
+            serving.join()
+
+
+async def test_a_client_certificate_that_the_server_refuses(tmp_path, get):
+    foreign = Fixed(Identity(certificate=Authority("elsewhere").issue("joan")))
+    server_tls = server_side(tmp_path, AUTHORITY.issue("api", LOOPBACK), ask_clients=True)
+    refused = pytest.raises(errors.Unauthorized, match=r"does not accept the client certificate: .*ALERT")
+    with refusing_clients(server_tls) as url, refused:
+        await get(Connection(url, foreign, authority=AUTHORITY.pem))
+
+
+async def test_credentials_that_the_server_does_not_know(tmp_path, get):
+    async def refuse(exchange):
+        await exchange.fail(401, "Unauthorized", "Unauthorized")
+
+    async with HttpServer(refuse, server_side(tmp_path, AUTHORITY.issue("api", LOOPBACK))) as server:
+        connection = Connection(server.url, Fixed(Identity()), authority=AUTHORITY.pem)
+        with pytest.raises(errors.Unauthorized, match=rf"^{server.url} does not accept .* expired"):
+            await get(connection)
 
 
 async def test_certificates_that_cannot_be_used(tmp_path, get):

@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -65,6 +66,25 @@ def test_help_may_be_cut_off_by_its_reader() -> None:
     done = subprocess.run([sys.executable, "-m", "seamark", "--help"], stdout=writing, stderr=subprocess.PIPE)
     os.close(writing)
     assert (done.returncode, done.stderr) == (141, b"")
+
+
+def test_ctrl_c_while_a_verb_is_loaded_is_no_traceback(tmp_path: Path) -> None:
+    """It waits for what is imported: a half-made class crashes msgspec."""
+    (tmp_path / "slow_verb.py").write_text(
+        "import os, signal\n"
+        "os.kill(os.getpid(), signal.SIGINT)\n"
+        "print('whole')\n"
+        "def main(arguments): print('and run')\n"
+    )
+    program = "import seamark.cli as cli; cli.VERBS['slow'] = ('slow_verb', ''); raise SystemExit(cli.main(['slow']))"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a test's worker ignores it
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "whole\n", "")
 
 
 def test_unknown_words_are_pointed_at(capsys: pytest.CaptureFixture[str]) -> None:

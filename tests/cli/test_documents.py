@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import re
 import shlex
@@ -49,6 +50,25 @@ def test_examples_can_be_typed(verb: str) -> None:
     assert examples
     for words in examples:
         check(words)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_option_says_what_it_does_and_its_default(verb: str) -> None:
+    parser = importlib.import_module(VERBS[verb][0]).parser()
+    told = parser.format_help()
+    for option in parser._actions:  # argparse has no public way to ask a parser for its arguments
+        if option.help is argparse.SUPPRESS:
+            continue
+        name = option.option_strings[0] if option.option_strings else str(option.metavar or option.dest)
+        assert option.help, name
+        section = re.search(rf"^  {re.escape(name)}(?!\w).*?(?=^  \S|^$)", told, re.MULTILINE | re.DOTALL)
+        assert section is not None, name
+        if isinstance(option.default, str | int | float) and option.default not in ("", False, argparse.SUPPRESS):
+            assert "default" in section[0], name
+        if option.default is True:
+            assert f"{name}=false" in section[0] or f"--no-{name[2:]}" in section[0], name
+        if "see above" in section[0]:
+            assert f"{name}, $" in told.partition("options:")[0], name
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import re
+from contextlib import suppress
 
 import pytest
 
@@ -121,3 +123,28 @@ def test_help_is_as_wide_as_the_terminal_and_keeps_words_whole(monkeypatch: pyte
     assert "\n  seamark look --at-everything\n" in text
     for word in ("a-rather-long-name-with-hyphens,", "a-long-hyphenated-name"):
         assert word in text.split()
+
+
+@pytest.mark.parametrize("verb", ["", *VERBS])
+def test_help_fits_the_usual_terminal(
+    verb: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    with suppress(SystemExit):
+        main([*([verb] if verb else []), "--help"])
+    text = capsys.readouterr().out
+    examples = re.split("\n\n(?:environment|exit codes)", text.partition("examples:\n")[2])[0].splitlines()
+    assert all(len(line) <= 80 or " " not in line.strip() for line in text.splitlines() if line not in examples)
+    assert not any(len(line) > 80 and "  # " in line for line in examples), "a comment would keep it from being copied"
+
+
+def test_sentences_are_broken_anew_where_the_terminal_is_narrow_but_not_lists(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    about = (
+        "A sentence of more columns than there are\nhere.\n\none     the first of the words to choose from\nother   b"
+    )
+    told = verb_parser("try", about, examples="seamark try").format_help().partition("\n\n")[2].partition("options")[0]
+    assert told == (
+        "A sentence of more columns than there\nare here.\n\n"
+        "one     the first of the words to choose\n        from\nother   b\n\n"
+    )

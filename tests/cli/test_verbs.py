@@ -96,6 +96,13 @@ def test_apply_and_get_and_delete(run: Run, web: Path) -> None:
         (["node", "stop", "nowhere"], 1, "nowhere"),
         (["logs"], 1, ""),
         (["why", "svc/none"], 1, "none"),
+        (["why", "-n", "shpo"], 2, "there is no namespace shpo"),
+        (["why", "-n", "shpo", "-o", "json"], 2, "there is no namespace shpo"),
+        (["audit", "-n", "shpo"], 2, "there is no namespace shpo"),
+        (["export", "-n", "shpo"], 1, 'namespaces "shpo" not found'),
+        (["get", "servces"], 1, 'have a resource type "servces", but services'),
+        (["get", "endpointslcie"], 1, ", but endpointslices"),
+        (["get", "widgets"], 1, 'have a resource type "widgets"\n'),
         (["why", "x/y"], 2, "svc/NAME"),
         (["resolve", "none.default"], 1, "none.default"),
     ],
@@ -115,11 +122,9 @@ def test_resolve_does_not_wait_for_a_cluster_that_cannot_be_read(run: Run, serve
     assert err.startswith("seamark: cannot reach https://127.0.0.1:")
     token = yaml.safe_load(known)["users"][0]["user"]["token"]
     kubeconfig.write_text(known.replace(token, "wrong"))
-    assert run("resolve", "web", "--kubeconfig", str(kubeconfig)) == (
-        1,
-        "",
-        "Error from server (Unauthorized): Unauthorized\n",
-    )
+    code, out, err = run("resolve", "web", "--kubeconfig", str(kubeconfig))
+    assert (code, out) == (1, "")
+    assert err.startswith(f"Error from server (Unauthorized): {server.url} does not accept the token")
 
 
 def test_resolve_asks_a_silent_server_once(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ These requests are sent again:
 from __future__ import annotations
 
 import os
+import re
 import ssl
 import sys
 from collections.abc import AsyncIterator, Callable, Iterable
@@ -167,6 +168,9 @@ class Attempts:
         """The error for an answer that is not a success."""
         body = await self._read(request, answer)
         failure = errors.from_status(status_of(answer.status, body))
+        if failure.code == 401:  # servers say no more than that they do not know who asks
+            shown = f"{self.connection.server} does not accept the token or client certificate that it was shown"
+            failure = errors.Unauthorized(f"{shown}; it may have expired or been replaced")
         header = answer.headers.get("Retry-After", "")
         if failure.retry_after is None and header.isdigit():
             failure.retry_after = int(header)
@@ -211,8 +215,11 @@ class Attempts:
         reason = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror or str(error)
         return errors.ServiceUnavailable(f"cannot reach {self.connection.server}: {reason}")
 
-    def _lost(self, error: Exception) -> LostAnswer:
-        return LostAnswer(f"lost the connection to {self.connection.server}: {str(error) or type(error).__name__}")
+    def _lost(self, error: Exception) -> errors.ApiError:
+        said = str(error) or type(error).__name__
+        if re.search("ALERT_.*(CERTIFICATE|UNKNOWN_CA)", said):  # the last that it says, in the words of TLS
+            return errors.Unauthorized(f"{self.connection.server} does not accept the client certificate: {said}")
+        return LostAnswer(f"lost the connection to {self.connection.server}: {said}")
 
     def _too_late(self, request: Request) -> errors.Timeout:
         return errors.Timeout(f"{self.connection.server} did not answer {request.method} {request.path} in time")

@@ -17,8 +17,9 @@ Shared by the verbs:
 - ``parsing``: what all parsers have in common
 - ``settings``: from flags to a configuration
 - ``clusters``: which cluster is meant; ``data_dir``: which Seamark of this machine
-- ``light_imports``: imports some libraries at less cost
-- ``failure``: an expected failure; ``signals``: how a command that runs on is told to end
+- ``light_imports``: imports at less cost, and undisturbed by Ctrl-C
+- ``event_loop``: of commands that run on, and how they are told to end
+- ``failure``: an expected failure
 - ``terminal``: colours, widths and progress; ``logging_setup``: the log
 """
 
@@ -31,9 +32,10 @@ import io
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
-from seamark.cli.light_imports import import_msgspec, uncollected
+from seamark.cli.failure import Failure
+from seamark.cli.light_imports import import_msgspec, uncollected, uninterrupted
 
 # heading → verb → (module, one line for the list of commands)
 GROUPS: dict[str, dict[str, tuple[str, str]]] = {
@@ -85,6 +87,8 @@ VERBS: dict[str, tuple[str, str]] = {verb: about for group in GROUPS.values() fo
 
 OUTPUT_LOST = (errno.ENOSPC, errno.EDQUOT, errno.EIO)  # what is printed goes to a disk that is full or broken
 
+INTERRUPTED = 130  # the exit code after Ctrl-C
+
 # What people type who know other programs → what it is called here.
 OTHER_WORDS = {
     **dict.fromkeys(("start", "serve", "server"), "up"),
@@ -99,10 +103,10 @@ OTHER_WORDS = {
 }
 
 EXAMPLES = """\
-  seamark up                               # a cluster for service discovery, ready in a moment
-  seamark up --detach && seamark status    # the same in the background
-  seamark demo                             # what it is about, in two minutes
-  seamark VERB --help                      # everything about one command, with examples
+seamark up                               # a cluster, ready in a moment
+seamark up --detach && seamark status    # the same in the background
+seamark demo                             # what it is about, in two minutes
+seamark VERB --help                      # one command, with examples
 """
 
 EXIT_CODES = """\
@@ -116,7 +120,7 @@ EXIT_CODES = """\
 
 def help_text() -> str:
     """The text of ``seamark --help``; not by argparse, which takes longer to load than all of this to run."""
-    from seamark.cli.terminal import colourful, columns, folded, styled
+    from seamark.cli.terminal import colourful, columns, folded, indented, styled
 
     colour, room = colourful(sys.stdout), columns(sys.stdout)
 
@@ -131,7 +135,7 @@ def help_text() -> str:
             *(folded(f"  {verb:<14} {about}", room, hang=17) for verb, (_, about) in verbs.items()),
             "",
         ]
-    lines += [heading("examples"), EXAMPLES, heading("exit codes")]
+    lines += [heading("examples"), indented(EXAMPLES, room), "", heading("exit codes")]
     lines += [folded(line, room, hang=7) for line in EXIT_CODES.splitlines()]
     return "\n".join(lines).rstrip()
 
@@ -149,10 +153,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return guarded(_tell, [help_text()])
     verb = arguments[0]
     if verb in VERBS:
-        with uncollected():
-            import_msgspec()
-            module = importlib.import_module(VERBS[verb][0])
-        return guarded(module.main, arguments[1:])
+        return guarded(lambda words: _loaded(verb).main(words), arguments[1:])
     if verb == "--version":
         from seamark import __version__
 
@@ -173,6 +174,12 @@ def kubectl_why() -> NoReturn:
     os._exit(code)
 
 
+def _loaded(verb: str) -> Any:
+    with uncollected(), uninterrupted():
+        import_msgspec()
+        return importlib.import_module(VERBS[verb][0])
+
+
 def _tell(lines: list[str]) -> int:
     print(*lines, sep="\n")
     return 0
@@ -187,8 +194,6 @@ def _unknown(verb: str) -> str:
 
 
 def guarded(run: Callable[[list[str]], int], arguments: list[str]) -> int:
-    from seamark.cli.failure import Failure
-
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # the shell closed it (>&-)
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w"))
@@ -202,7 +207,7 @@ def guarded(run: Callable[[list[str]], int], arguments: list[str]) -> int:
         print(failure.line, file=sys.stderr)
         return failure.code
     except KeyboardInterrupt:
-        return 130
+        return INTERRUPTED
     except BrokenPipeError:
         # The reader closed the pipe (| head).  What Python still flushes at its end goes nowhere.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import shlex
 import sys
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from seamark.cli.data_dir import data_dir_of, running_in
 from seamark.cli.failure import Failure, ServerFailure
-from seamark.cli.light_imports import import_http_client
+from seamark.cli.light_imports import import_http_client, uninterrupted
 
 if TYPE_CHECKING:
     from seamark.access.kubeconfig import Connection
@@ -52,8 +53,9 @@ class Named(Protocol):
 
 def connection_of(named: Named | argparse.Namespace) -> Connection:
     """The connection that options and environment name; ``Failure`` if there is none."""
-    from seamark.access.kubeconfig import load
-    from seamark.access.kubeconfig_file import KubeconfigError
+    with uninterrupted():
+        from seamark.access.kubeconfig import load
+        from seamark.access.kubeconfig_file import KubeconfigError
 
     path = kubeconfig_of(named)
     try:
@@ -136,10 +138,22 @@ async def connected(options: argparse.Namespace, *, writes: bool = False, warns:
 
 
 def unanswered(error: ApiError, named: Named | argparse.Namespace) -> Failure:
-    """Why a request has no answer; if this user's own Seamark does not run, how to start it."""
-    if error.__cause__ is not None and not named.kubeconfig and default_kubeconfig(os.environ, Path.home()):
-        return Failure(f"{error.message}; start your Seamark with `seamark up`")
+    """What the server refused, or why there is no answer; if that is a Seamark that does not run, how to start it."""
+    if error.__cause__ is not None:
+        return Failure(f"{error.message}{how_to_start(named)}")
     return refusal(error)
+
+
+def how_to_start(named: Named | argparse.Namespace) -> str:
+    """The end of a sentence about a server that does not answer, if it is a Seamark of this machine that is stopped."""
+    if named.kubeconfig:
+        return ""  # a user who names a file knows which server it is
+    own = _own_directories(kubeconfig_of(named) or os.environ.get("KUBECONFIG", ""))
+    directory = own.get(connection_of(named).server)
+    if directory is None or running_in(directory) is not None:
+        return ""
+    where = "" if directory == data_dir_of(None) else f" --data-dir {shlex.quote(str(directory))}"
+    return f"; start your Seamark with `seamark up{where}`"
 
 
 def refusal(error: ApiError, doing: str = "") -> Failure:

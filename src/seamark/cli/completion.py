@@ -29,7 +29,7 @@ def parser() -> argparse.ArgumentParser:
         "contexts of the cluster.",
         examples=EXAMPLES,
     )
-    made.add_argument("shell", choices=("bash", "zsh", "fish"))
+    made.add_argument("shell", choices=("bash", "zsh", "fish"), help="whose script to print")
     return made
 
 

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from seamark.presence import Presence
 
 
-def add_data_dir_option(parser: argparse.ArgumentParser) -> None:
+def add_data_dir_option(parser: argparse.ArgumentParser, about: str = "which Seamark") -> None:
     parser.add_argument(
-        "--data-dir", metavar="DIR", help="which Seamark (default $SEAMARK_DATA_DIR, or ~/.local/state/seamark)"
+        "--data-dir", metavar="DIR", help=f"{about} (default $SEAMARK_DATA_DIR, or ~/.local/state/seamark)"
     )
 
 

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
-from seamark.cli.terminal import colourful, columns, folded, styled
+from seamark.cli.terminal import colourful, columns, folded, indented, styled, width
 
 EXIT_CODES: Mapping[int, str] = {
     0: "done",
@@ -16,6 +16,7 @@ EXIT_CODES: Mapping[int, str] = {
 }
 
 
+_GAP = "   "  # between the columns of a list
 _PIPE = 78  # columns of help in a pipe
 
 
@@ -28,6 +29,16 @@ class _Formatter(argparse.RawDescriptionHelpFormatter):
 
     def _split_lines(self, text: str, width: int) -> list[str]:
         return folded(" ".join(text.split()), width).split("\n")
+
+    def _get_help_string(self, action: argparse.Action) -> str | None:
+        """What it is for and, where that does not say so itself, its default."""
+        unsaid = "default" not in (action.help or "default")
+        told = (
+            unsaid
+            and isinstance(action.default, str | int | float)
+            and action.default not in ("", False, argparse.SUPPRESS)
+        )
+        return f"{action.help} (default %(default)s)" if told else action.help
 
     def start_section(self, heading: str | None) -> None:
         super().start_section(styled(heading, "bold", colour=self._colour) if heading else heading)
@@ -72,27 +83,27 @@ def verb_parser(
 
     def wording(room: int | None) -> tuple[str, str]:
         sections = [
-            f"examples:\n{_indented(examples, room)}",
+            f"examples:\n{indented(examples, room)}",
             *([f"environment:\n{_listed(environment, room)}"] if environment else []),
             f"exit codes:\n{_listed(meanings, room)}",
         ]
-        return "\n".join(folded(line, room) for line in about.split("\n")), "\n\n".join(sections)
+        return "\n\n".join(_fitting(each, room) for each in about.split("\n\n")), "\n\n".join(sections)
 
     made = _Parser(prog=f"seamark {verb}", formatter_class=_Formatter, allow_abbrev=False, **more)
     made.wording = wording
     return made
 
 
-def _indented(text: str, room: int | None) -> str:
-    """The lines of examples; the comment of a line that is too long goes above it, so that it can be copied."""
-    lines: list[str] = []
-    for line in text.strip("\n").split("\n"):
-        command, mark, comment = line.rpartition("  # ")
-        if mark and room is not None and len(line) + 2 > room:
-            lines += [folded(f"  # {comment}", room, hang=4), f"  {command}"]
-        else:
-            lines.append(f"  {line}")
-    return "\n".join(line.rstrip() for line in lines)
+def _fitting(paragraph: str, room: int | None) -> str:
+    """The paragraph as it is written; if the terminal is narrower, broken anew, unless it is a list."""
+    lines = paragraph.split("\n")
+    if room is None or all(width(line) <= room for line in lines):
+        return paragraph
+    if not any(_GAP in line for line in lines):
+        return folded(" ".join(lines), room)
+    tails = [line.partition(_GAP)[2].lstrip() for line in lines]
+    hangs = [len(line) - len(tail) if tail else 0 for line, tail in zip(lines, tails, strict=True)]
+    return "\n".join(folded(line, room, hang=hang) for line, hang in zip(lines, hangs, strict=True))
 
 
 def _listed(entries: Mapping[str, str], room: int | None) -> str:

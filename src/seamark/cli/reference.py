@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from seamark.cli.settings import SCOPES
+from seamark.cli.settings import DEFAULTS, SCOPES
 from seamark.cli.toml_text import toml_value
 from seamark.config import Setting, settings
 
@@ -18,8 +18,6 @@ An unknown setting is refused. In a variable, the entries of a list are separate
 
 `seamark config COMMAND` prints what all of it adds up to, as a file that can be used as it is.
 """
-# Defaults that are not the same everywhere.
-DEFAULTS = {"data_dir": "`$XDG_STATE_HOME/seamark`, or `~/.local/state/seamark`"}
 
 
 def reference() -> str:

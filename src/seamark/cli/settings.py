@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args, get_origin
 
 from seamark.cli.failure import Failure
+from seamark.cli.light_imports import uninterrupted
 from seamark.cli.parsing import add_switch
 
 if TYPE_CHECKING:
@@ -17,6 +18,8 @@ ENVIRONMENT = {
     "SEAMARK_…": "a setting, such as SEAMARK_LOG_LEVEL for --log-level; flags win",
 }
 LEVELS = ("info", "debug")  # by how often -v is given
+# Defaults that are not the same everywhere.
+DEFAULTS = {"data_dir": "`$XDG_STATE_HOME/seamark`, or `~/.local/state/seamark`"}
 
 
 class Scope(NamedTuple):
@@ -57,7 +60,8 @@ SCOPES = {
 
 def offered(scope: Scope) -> Iterator[Setting]:
     """The settings that a verb offers as flags."""
-    from seamark.config import settings
+    with uninterrupted():
+        from seamark.config import settings
 
     return (setting for setting in settings() if scope.offers(setting))
 
@@ -87,17 +91,21 @@ def _add_setting(parser: argparse.ArgumentParser, setting: Setting) -> None:
 
 def _help(setting: Setting) -> str:
     """The sentence about a setting in the style of ``--help``, with the default if it does not say that itself."""
-    about = setting.about.replace("`", "").replace("%", "%%").removesuffix(".")
+    about = _plain(setting.about).removesuffix(".")
     if about[1:2].islower() or about[1:2] == " ":
         about = about[0].lower() + about[1:]
     if get_origin(setting.type) is tuple and get_args(setting.type)[-1] is Ellipsis:
         about += "; repeatable"
-    default = setting.default
+    default = _plain(DEFAULTS.get(setting.name, "")) or setting.default
     if "default" in about or default in ("", (), False):
         return about
     if isinstance(default, tuple):
         default = ("-" if isinstance(default[0], int) else ",").join(map(str, default))
     return f"{about} (default {str(default).lower() if default is True else default})"
+
+
+def _plain(text: str) -> str:
+    return text.replace("`", "").replace("%", "%%")
 
 
 def given_by(options: argparse.Namespace, verb: str) -> dict[str, Any]:

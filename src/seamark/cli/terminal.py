@@ -74,6 +74,18 @@ def folded(text: str, room: int | None, *, hang: int = 0) -> str:
     )
 
 
+def indented(examples: str, room: int | None) -> str:
+    """The lines of examples; the comment of a line that is too long goes above it, so that it can be copied."""
+    lines: list[str] = []
+    for line in examples.strip("\n").split("\n"):
+        command, mark, comment = line.rpartition("  # ")
+        if mark and room is not None and len(line) + 2 > room:
+            lines += [folded(f"  # {comment}", room, hang=4), f"  {command}"]
+        else:
+            lines.append(f"  {line}")
+    return "\n".join(line.rstrip() for line in lines)
+
+
 class Progress:
     """``with Progress("waiting …"):`` shows the text while the block takes longer than a moment.
 

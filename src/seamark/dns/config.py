@@ -158,7 +158,7 @@ class DnsConfig(Section, frozen=True):
     listen: Annotated[
         tuple[str, ...],
         setting(
-            "Addresses and ports to answer on; default `:53`, of `seamark up` `dns_host` and `dns_port`.",
+            "Addresses and ports to answer on; default `:53`, but with `seamark up` `dns_host` and `dns_port`.",
             "--listen HOST:PORT",
         ),
     ] = (":53",)
@@ -188,7 +188,12 @@ class DnsConfig(Section, frozen=True):
             "--ready-policy POLICY",
         ),
     ] = "synced"
-    lost_after: Annotated[float, setting("Seconds; see `ready_policy`.", "--lost-after SECONDS")] = 60.0
+    lost_after: Annotated[
+        float,
+        setting(
+            "Seconds for which the API may be out of sight, by the ready policy `connected`.", "--lost-after SECONDS"
+        ),
+    ] = 60.0
     tcp_connections: Annotated[
         int,
         setting("TCP connections at once; a new one takes the place of the one idle longest.", "--tcp-connections N"),

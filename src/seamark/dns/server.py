@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import logging
+import os
 import socket
 from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import ExitStack, asynccontextmanager
@@ -76,7 +77,8 @@ async def listen_status(status: StatusServer, listen: str) -> None:
     try:
         await status.start(host, port)
     except OSError as error:
-        raise ListenError(f"cannot serve the status on {listen}: {error.strerror or error}") from error
+        reason = os.strerror(error.errno) if error.errno else error  # asyncio's own text repeats the address
+        raise ListenError(f"cannot serve the status on {listen}: {reason}") from error
 
 
 class DnsServer:

@@ -49,6 +49,7 @@ TOPOLOGY_ANNOTATION = "service.kubernetes.io/topology-mode"
 OLD_TOPOLOGY_ANNOTATION = "service.kubernetes.io/topology-aware-hints"
 
 SIMULATED_ANNOTATION = "seamark.dev/simulated"  # on the Nodes that Seamark simulates
+READINESS_ANNOTATION = "seamark.dev/ready"  # on Pods that such Nodes shall `never` make ready
 # On a Pod as annotation, on a Node as label: `processes` or `simulated`.  A RuntimeClass says it as its handler.
 HOW_PODS_ARE = "seamark.dev/pods"
 STOPPED_ANNOTATION = "seamark.dev/stopped"  # on a simulated Node that a user has switched off

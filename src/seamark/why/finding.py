@@ -101,6 +101,11 @@ def label(resource: str, key: Key, *labels: str, overwrite: bool = False) -> Com
     return Command(("label", resource, key[1], *_in(key[0]), *labels, *(["--overwrite"] if overwrite else [])))
 
 
+def annotate(resource: str, key: Key, *annotations: str) -> Command:
+    """``annotations`` as kubectl takes them, as for labels."""
+    return Command(("annotate", resource, key[1], *_in(key[0]), *annotations))
+
+
 def delete(resource: str, key: Key) -> Command:
     return Command(("delete", resource, key[1], *_in(key[0])))
 

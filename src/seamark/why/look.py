@@ -37,6 +37,7 @@ class Survey(msgspec.Struct, frozen=True):
     reports: tuple[Report, ...]
     total: int
     notes: tuple[str, ...] = ()
+    nowhere: str = ""  # that the namespace does not exist, if so
     uids: Mapping[Key, str] = msgspec.field(default_factory=dict)
 
 
@@ -105,20 +106,22 @@ async def look_at_all(cluster: Cluster, namespace: str, *, clock: Clock = SYSTEM
     ordered = worst_first(told for told in reports.values() if not told.healthy)
     uids = {key: service.metadata.uid for key, service in world.surveyed.items()}
     notes = [str(each) for each in world.seen.refused]
-    if namespace and not world.surveyed and await _missing(cluster, namespace):
-        notes.append(f"there is no namespace {namespace}")
-    return Survey(tuple(ordered), len(world.surveyed), tuple(notes), uids)
+    if world.surveyed or not (nowhere := await missing_namespace(cluster, namespace)):
+        return Survey(tuple(ordered), len(world.surveyed), tuple(notes), uids=uids)
+    return Survey(tuple(ordered), 0, (*notes, nowhere), nowhere)
 
 
-async def _missing(cluster: Cluster, namespace: str) -> bool:
-    """Whether there is no such namespace, as far as may be seen: lists of one that is mistyped are just empty."""
+async def missing_namespace(cluster: Cluster, namespace: str) -> str:
+    """A sentence if there is no such namespace, as far as may be seen: lists of one that is mistyped are just empty."""
+    if not namespace:
+        return ""
     try:
         await cluster.get(NAMESPACES, namespace, as_=Namespace)
     except errors.NotFound:
-        return True
+        return f"there is no namespace {namespace}"
     except errors.ApiError:
-        return False
-    return False
+        return ""
+    return ""
 
 
 async def look_through(cluster: Cluster, namespace: str, *, clock: Clock) -> tuple[list[Problem], tuple[str, ...]]:

@@ -196,3 +196,15 @@ def test_mistakes_of_the_command_line_end_with_2(capsys, tmp_path):
     nowhere.write_text(KUBECONFIG.format(url="http://127.0.0.1:1"))
     assert main(["port-forward", "svc/web", "80", "--kubeconfig", str(nowhere)]) == 1
     assert "cannot reach http://127.0.0.1:1" in capsys.readouterr().err
+
+
+async def test_the_half_of_localhost_that_another_program_has_is_told(capsys):
+    async with forwarded_cluster() as world:
+        await world.pod("web-1")
+        await world.service("web", HTTP)
+        await world.endpoints("web", {"10.1.0.1": "web-1"}, TO_8080)
+        with socket.create_server(("::1", 0), family=socket.AF_INET6) as taken:
+            port = taken.getsockname()[1]
+            async with forwarding(world, capsys, "svc/web", f"{port}:80") as (ports, told):
+                assert ports == [port]
+                assert f"seamark: port {port} of ::1 is used by another program" in told()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import socket
 from pathlib import Path
 
 import pytest
@@ -130,3 +131,17 @@ def test_a_defect_ends_it_with_one_line(
         root.handlers[:], root.level = handlers, level
     assert capsys.readouterr().err == "seamark: DNS failed: ValueError: it broke\n"
     assert "Traceback" in (tmp_path / "log").read_text()
+
+
+@pytest.mark.parametrize("option", ["--listen", "--status"])
+def test_an_address_that_is_taken_is_told_with_the_options(
+    option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "kubeconfig").write_text(KUBECONFIG)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        place = f"127.0.0.1:{taken.getsockname()[1]}"
+        elsewhere = ["--listen", "127.0.0.1:0"] if option == "--status" else []
+        assert main(["dns", "--kubeconfig", str(tmp_path / "kubeconfig"), option, place, *elsewhere]) == 1
+    assert capsys.readouterr().err.endswith(
+        f"{place}: Address already in use; choose another with --listen or --status\n"
+    )

@@ -378,13 +378,27 @@ def test_nowhere_to_go(tmp_path: Path) -> None:
     assert done.stderr.endswith("or start one with `seamark up`\n")
 
 
+ASKING = {
+    **dict.fromkeys(
+        ("get svc", "export", "resolve web", "port-forward svc/web 80", "forward", "run x -- y", "shell"), 1
+    ),
+    **dict.fromkeys(("why", "why svc/web", "why dns web", "doctor", "audit"), 2),
+}
+
+
 def test_ones_own_seamark_that_does_not_run(tmp_path: Path) -> None:
     command = Command(tmp_path)
     with command.up("--nodes", "0"):
         pass
-    done = command.run("get", "svc")
-    assert done.returncode == 1
-    assert done.stderr.endswith(": Connection refused; start your Seamark with `seamark up`\n")
+    named, elsewhere = {"KUBECONFIG": str(command.data / "kubeconfig")}, {"SEAMARK_DATA_DIR": str(tmp_path / "other")}
+    for words, code in ASKING.items():
+        done = command.run(*words.split())
+        assert done.returncode == code, words
+        assert done.stderr.endswith(": Connection refused; start your Seamark with `seamark up`\n"), words
+    assert command.run("get", "svc", **named).stderr.endswith("; start your Seamark with `seamark up`\n")
+    for words in ("get svc", "why"):
+        said = command.run(*words.split(), **named, **elsewhere).stderr
+        assert said.endswith(f"; start your Seamark with `seamark up --data-dir {command.data}`\n")
 
 
 def test_a_server_that_is_not_there(seamark: Command, tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ def parser() -> argparse.ArgumentParser:
     add_scope_options(made)
     add_switch(made, "--fix", help="delete what can safely be deleted, after asking")
     add_switch(made, "-y", "--yes", help="with --fix: do not ask; needed where there is no terminal")
-    made.add_argument("-o", "--output", choices=("text", "json"), default="text")
+    made.add_argument("-o", "--output", choices=("text", "json"), default="text", help="how to print it")
     made.set_defaults(filename=None)
     return made
 
@@ -54,10 +54,13 @@ def main(arguments: list[str]) -> int:
 
 
 async def _audit(options: argparse.Namespace, cluster: Cluster, connection: Connection) -> int:
-    from seamark.why.look import look_through
+    from seamark.why.look import look_through, missing_namespace
+    from seamark.why.observe import CannotLook
 
     namespace = "" if options.all_namespaces else options.namespace or connection.namespace
     problems, notes = await look_through(cluster, namespace, clock=SYSTEM_CLOCK)
+    if not problems and (nowhere := await missing_namespace(cluster, namespace)):
+        raise CannotLook(nowhere)
     removable = [each for each in problems if each.removable]
     chosen = bool(options.fix and removable) and _confirmed(options, removable, problems)
     done: dict[tuple[str, str, str], str] = {}

@@ -49,7 +49,7 @@ def parser() -> argparse.ArgumentParser:
     add_cluster_options(made)
     made.add_argument("--dns", metavar="HOST[:PORT]", help="the DNS server to ask (default: the Service kube-dns)")
     made.add_argument("--cluster-domain", metavar="ZONE", default="cluster.local", help="the zone of cluster DNS")
-    made.add_argument("-o", "--output", choices=("text", "json"), default="text")
+    made.add_argument("-o", "--output", choices=("text", "json"), default="text", help="how to print it")
     return made
 
 

@@ -7,8 +7,8 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
+from seamark.cli import event_loop
 from seamark.cli.failure import Failure
-from seamark.cli.signals import told_to_end
 from seamark.clock import SYSTEM_CLOCK, Clock
 from seamark.kinds.values.hosts import bracketed
 
@@ -36,7 +36,7 @@ async def serve(options: argparse.Namespace, cluster: Cluster, connection: Conne
         await server.start([host for host, _ in listen], listen[0][1])
     except OSError as error:
         raise Failure(f"cannot serve metrics on {options.serve}: {error.strerror or error}") from error
-    ended = told_to_end()
+    ended = event_loop.told_to_end()
     looking = asyncio.create_task(exporter.keep_looking())
     try:
         host, port = server.address

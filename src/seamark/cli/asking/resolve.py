@@ -34,9 +34,11 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument("name", metavar="NAME", help="with a final dot: just this name, no search path")
     made.add_argument("-t", "--type", metavar="TYPE", action="append", help="record type (default A and AAAA)")
-    made.add_argument("--from", dest="namespace", metavar="NAMESPACE", help="the Pod's namespace")
+    made.add_argument(
+        "--from", dest="namespace", metavar="NAMESPACE", help="the Pod's namespace (default: the context's)"
+    )
     made.add_argument("--server", metavar="HOST[:PORT]", help="ask this DNS server; reasons come from the state")
-    made.add_argument("-o", "--output", choices=("text", "json"), default="text")
+    made.add_argument("-o", "--output", choices=("text", "json"), default="text", help="how to print it")
     add_settings(made, "resolve")
     return made
 

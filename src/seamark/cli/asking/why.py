@@ -22,9 +22,10 @@ from seamark.cli.clusters import (
     add_namespace_options,
     connection_of,
     default_kubeconfig,
+    how_to_start,
 )
 from seamark.cli.failure import Failure
-from seamark.cli.light_imports import uncollected
+from seamark.cli.light_imports import uncollected, uninterrupted
 from seamark.cli.parsing import add_switch, duration, verb_parser
 from seamark.cli.terminal import colourful, columns
 from seamark.clock import SYSTEM_CLOCK
@@ -84,7 +85,7 @@ def parser() -> argparse.ArgumentParser:
     )
     add_scope_options(made)
     made.add_argument("-f", "--filename", metavar="FILE|DIR|-", action="append", help="manifests, not a cluster")
-    made.add_argument("-o", "--output", choices=("text", "json"), default="text")
+    made.add_argument("-o", "--output", choices=("text", "json"), default="text", help="how to print it")
     add_switch(made, "-w", "--watch", help="go on, and tell when something changes")
     made.add_argument("--cluster-domain", metavar="ZONE", default="cluster.local", help="the zone of cluster DNS")
     made.add_argument(
@@ -156,8 +157,9 @@ def _place(options: argparse.Namespace, kind: str, name: str) -> Place | None:
 
 def asked(options: argparse.Namespace, work: Work, *, event_loop: bool = False) -> int:
     """Connect as kubectl would, and run ``work`` with the connection; what watches or calls others needs a loop."""
-    with uncollected():
+    with uncollected(), uninterrupted():
         from seamark.errors import ApiError
+        from seamark.why import look  # noqa: F401  # loads nearly all that is needed
         from seamark.why.observe import CannotLook
 
     try:
@@ -168,9 +170,10 @@ def asked(options: argparse.Namespace, work: Work, *, event_loop: bool = False) 
         with uncollected():
             return _without_event_loop(connection, work)
     except (Failure, CannotLook) as problem:
-        raise Failure(str(problem), 2) from problem
+        asked_in_vain = isinstance(problem.__cause__, ApiError) and problem.__cause__.__cause__ is not None
+        raise Failure(f"{problem}{how_to_start(options) if asked_in_vain else ''}", 2) from problem
     except ApiError as error:
-        raise Failure(error.message, 2) from error
+        raise Failure(f"{error.message}{how_to_start(options) if error.__cause__ is not None else ''}", 2) from error
 
 
 def _without_event_loop(connection: Connection, work: Work) -> int:
@@ -317,7 +320,7 @@ def _many(survey: Survey, scope: str, options: argparse.Namespace) -> tuple[str,
     from seamark.why import render
     from seamark.why.report import as_json, document
 
-    code = 1 if survey.reports else 0
+    code = 2 if survey.nowhere else 1 if survey.reports else 0
     if options.output == "json":
         summary: dict[str, Any] = {
             "services": survey.total,
@@ -326,6 +329,8 @@ def _many(survey: Survey, scope: str, options: argparse.Namespace) -> tuple[str,
             "notes": list(survey.notes),
         }
         return as_json(summary), code
+    if survey.nowhere and not survey.reports:
+        return "\n".join(style_of(options).paint(note, "31") for note in survey.notes), code
     where = f"in namespace {scope}" if scope else "in all namespaces"
     text = render.summary(survey.reports, survey.total, style_of(options), where=where)
     if survey.reports:

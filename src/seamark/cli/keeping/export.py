@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import sys
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from seamark.cli.clusters import (
@@ -14,7 +14,6 @@ from seamark.cli.clusters import (
     add_cluster_options,
     add_namespace_options,
     connected,
-    refusal,
 )
 from seamark.cli.keeping.manifests import MADE_BY_THE_CLUSTER, manifest_of
 from seamark.cli.parsing import add_switch, verb_parser
@@ -68,21 +67,23 @@ def main(arguments: list[str]) -> int:
 
 async def run(options: argparse.Namespace) -> int:
     from seamark.cli.objects.text import object_text
-    from seamark.errors import ApiError
+    from seamark.errors import Forbidden
+    from seamark.kinds.resource import NAMESPACES
 
     # Who asks for everything did not choose the kinds that are deprecated.
     async with connected(options, warns=bool(options.what)) as server:
-        try:
-            with Progress("asking the server …"):
-                known = await server.kinds()
-                asked = [target.kind for target in known.targets(options.what)] if options.what else known.all
-            for kind in in_order(asked, all_namespaces=options.all_namespaces):
-                for manifest in await _manifests(server, kind, options):
-                    print("---")
-                    print(object_text(manifest, "yaml"))
-        except ApiError as error:
-            print(refusal(error).line, file=sys.stderr)
-            return 1
+        with Progress("asking the server …"):
+            known = await server.kinds()
+            asked = [target.kind for target in known.targets(options.what)] if options.what else known.all
+        printed = 0
+        for kind in in_order(asked, all_namespaces=options.all_namespaces):
+            for manifest in await _manifests(server, kind, options):
+                print("---")
+                print(object_text(manifest, "yaml"))
+                printed += 1
+        if not printed and not options.all_namespaces:
+            with suppress(Forbidden):  # of a namespace that is mistyped all lists are empty
+                await server.get(NAMESPACES, options.namespace or server.namespace, namespace="")
     return 0
 
 

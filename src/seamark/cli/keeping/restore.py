@@ -31,7 +31,7 @@ def parser() -> argparse.ArgumentParser:
         examples=EXAMPLES,
     )
     made.add_argument("file", metavar="FILE", help="a file that `seamark backup` wrote")
-    add_data_dir_option(made)
+    add_data_dir_option(made, "the directory to make")
     return made
 
 

@@ -65,7 +65,12 @@ def parser() -> argparse.ArgumentParser:
     add_switch(made, "--force", help="at once, without time to end and without waiting")
     made.add_argument("--dry-run", choices=("none", "server"), default="none", help="server: check, but keep all")
     add_switch(made, "--ignore-not-found", help="what is missing is no failure")
-    add_switch(made, "--wait", default=None, help="until they are gone (default true, but with --force false)")
+    add_switch(
+        made,
+        "--wait",
+        default=None,
+        help="until they are gone (default true, but false with --force; --wait=false does not)",
+    )
     made.add_argument("--timeout", metavar="DURATION", type=duration, help="give up waiting (default: never)")
     return made
 

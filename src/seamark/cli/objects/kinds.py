@@ -111,8 +111,16 @@ class ServerKinds:
     def _known(self, word: str) -> tuple[ServerKind, ...]:
         known = self.find(word)
         if not known:
-            raise Failure(f'the server doesn\'t have a resource type "{word}"')
+            raise Failure(f'the server doesn\'t have a resource type "{word}"{self._alike(word)}')
         return known
+
+    def _alike(self, word: str) -> str:
+        """The end of a sentence about a word that means nothing: a plural that is nearly it, if there is one."""
+        import difflib
+
+        plurals = {each: kind.resource.plural for kind in self.all for each in (kind.resource.plural, kind.singular)}
+        near = difflib.get_close_matches(word.lower(), plurals, n=1, cutoff=0.75)
+        return f", but {plurals[near[0]]}" if near else ""
 
 
 def discovered(document: Mapping[str, Any]) -> list[ServerKind]:

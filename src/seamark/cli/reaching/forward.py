@@ -44,7 +44,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("-l", "--selector", metavar="SELECTOR", default="", help="only Services with such labels")
     made.add_argument("--dns", metavar="HOST:PORT", default=DNS, help=f"where to answer DNS, or none (default {DNS})")
     made.add_argument("--cluster-domain", metavar="ZONE", default="cluster.local", help="the zone of cluster DNS")
-    made.add_argument("-o", "--output", choices=("text", "json"), default="text")
+    made.add_argument("-o", "--output", choices=("text", "json"), default="text", help="how to print it")
     add_cluster_options(made)
     return made
 
@@ -52,7 +52,7 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: list[str]) -> int:
     options = parser().parse_args(arguments)
     connection = connection_of(options)
-    session.run(lambda ended: _forward(options, connection, ended))
+    session.run(lambda ended: _forward(options, connection, ended), options)
     return 0
 
 
@@ -66,8 +66,13 @@ async def _forward(options: argparse.Namespace, connection: Connection, ended: a
     namespace = "" if options.all_namespaces else options.namespace or connection.namespace
     async with session.following(connection) as here, AsyncExitStack() as stack:
         # The informers would retry what is forbidden; these lists fail instead.
-        await here.cluster.list(SERVICES, namespace=namespace, labels=options.selector)
+        found = await here.cluster.list(SERVICES, namespace=namespace, labels=options.selector)
         await here.cluster.list(ENDPOINT_SLICES, namespace=namespace)
+        if not found.items:
+            from seamark.why.look import missing_namespace
+
+            if nowhere := await missing_namespace(here.cluster, namespace):
+                session.tell(f"{nowhere} yet")
         domain, at, names = options.cluster_domain.strip("."), None, None
         if options.dns != "none":
             server = local_dns(domain)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import errno
 from typing import TYPE_CHECKING
 
 from seamark.cli.clusters import ENVIRONMENT, WHICH_CLUSTER, add_cluster_options, add_namespace_options, connection_of
@@ -57,7 +58,7 @@ def main(arguments: list[str]) -> int:
     except ValueError as error:
         raise Failure(str(error), 2) from error
     connection = connection_of(options)
-    session.run(lambda ended: _forward(options, pairs, connection, ended))
+    session.run(lambda ended: _forward(options, pairs, connection, ended), options)
     return 0
 
 
@@ -140,6 +141,8 @@ async def _listen(listener: Listener, addresses: Sequence[str], port: int) -> li
                 problem = error
                 if address != "localhost":
                     break
+                if error.errno == errno.EADDRINUSE:
+                    session.tell(f"port {port} of {host} is used by another program, which is what clients there reach")
     if problem is not None and (not places or addresses != ["localhost"]):
         reason = problem.strerror or problem
         raise Failure(f"cannot listen on port {port} of {','.join(addresses)}: {reason}") from problem

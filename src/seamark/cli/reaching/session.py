@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import contextlib
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from seamark.cli.clusters import refusal
+from seamark.cli import event_loop
+from seamark.cli.clusters import unanswered
 from seamark.cli.failure import Failure
-from seamark.cli.signals import told_to_end
 
 if TYPE_CHECKING:
     from seamark.access.informers import Informers
@@ -45,23 +46,21 @@ async def following(connection: Connection) -> AsyncIterator[Session]:
             await tunnels.close()
 
 
-def run(work: Callable[[asyncio.Event], Awaitable[None]]) -> None:
+def run(work: Callable[[asyncio.Event], Awaitable[None]], options: argparse.Namespace) -> None:
     """Run ``work`` with an event that a signal to end sets; what the server refuses becomes a ``Failure``."""
-    import uvloop
-
     from seamark.errors import ApiError
     from seamark.runtime.supervisor import first_cause
 
     async def main() -> None:
-        ended = told_to_end()
+        ended = event_loop.told_to_end()
         await work(ended)
 
     try:
-        uvloop.run(main())
+        event_loop.run(main())
     except Exception as error:
         cause = first_cause(error)
         if isinstance(cause, ApiError):
-            raise refusal(cause) from error
+            raise unanswered(cause, options) from error
         if isinstance(cause, Failure):
             raise cause from error
         raise

@@ -11,7 +11,14 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from seamark.cli.clusters import add_cluster_options, add_namespace_options, connection_of, refusal
+from seamark.cli.clusters import (
+    ENVIRONMENT,
+    WHICH_CLUSTER,
+    add_cluster_options,
+    add_namespace_options,
+    connection_of,
+    unanswered,
+)
 from seamark.cli.failure import Failure
 from seamark.cli.parsing import verb_parser
 from seamark.cli.terminal import Progress
@@ -27,14 +34,22 @@ seamark shell                              # this machine's shell, as a Pod of t
 seamark shell -n shop -c 'curl -s http://web'
 seamark shell --in pod/web-0               # inside of a Pod that runs
 """
-ABOUT = """\
+ABOUT = f"""\
 A shell in the cluster's network: it sees Services by their names and reaches ClusterIPs and Pods.  It is a Pod of its
-own for as long as it lasts, with this machine's file system; it needs `seamark up --pods processes`."""
+own for as long as it lasts, with this machine's file system; it needs `seamark up --pods processes`.
+
+{WHICH_CLUSTER}"""
 _CHUNK = 64 << 10
 
 
 def parser() -> argparse.ArgumentParser:
-    made = verb_parser("shell", ABOUT, examples=EXAMPLES)
+    made = verb_parser(
+        "shell",
+        ABOUT,
+        examples=EXAMPLES,
+        codes={0: "done; any other may be that of the shell or the command, which is passed on"},
+        environment={**ENVIRONMENT, "SHELL": "the shell (default /bin/sh)"},
+    )
     made.add_argument("-c", metavar="COMMAND", dest="command", default="", help="have the shell run this, and end")
     add_namespace_options(made)
     made.add_argument("--in", metavar="pod/NAME", dest="inside", default="", help="inside of this Pod")
@@ -49,7 +64,7 @@ def main(arguments: list[str]) -> int:
     try:
         return asyncio.run(_shell(options))
     except ApiError as error:
-        raise refusal(error) from error
+        raise unanswered(error, options) from error
 
 
 async def _shell(options: argparse.Namespace) -> int:
@@ -83,14 +98,19 @@ async def _place(cluster: RemoteCluster, options: argparse.Namespace) -> AsyncIt
         name = options.inside.removeprefix("pod/")
         yield name, main_container(await cluster.get(PODS, name, namespace=options.namespace))
         return
-    made = await cluster.create(PODS, own_pod(), namespace=options.namespace)
-    name = made["metadata"]["name"]
+    making = asyncio.ensure_future(cluster.create(PODS, own_pod(), namespace=options.namespace))
     try:
+        made = await asyncio.shield(making)
+        name = made["metadata"]["name"]
         with Progress("waiting for a place in the cluster …"):
             await _running(cluster, options.namespace, name)
         yield name, main_container(made)
     finally:
-        await cluster.delete(PODS, name, namespace=options.namespace, grace_seconds=0)
+        # After Ctrl-C its creation may be under way: only the answer says whether there is a Pod, and its name.
+        await asyncio.wait({making})
+        if making.exception() is None:
+            name = making.result()["metadata"]["name"]
+            await cluster.delete(PODS, name, namespace=options.namespace, grace_seconds=0)
 
 
 def main_container(pod: Object) -> str:

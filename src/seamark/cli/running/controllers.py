@@ -7,13 +7,13 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
+from seamark.cli import event_loop
 from seamark.cli.clusters import WHICH_CLUSTER, connection_of
 from seamark.cli.failure import Failure
 from seamark.cli.parsing import verb_parser
 from seamark.cli.running import limits
 from seamark.cli.running.serving import given_up
 from seamark.cli.settings import ENVIRONMENT, add_settings, config_of
-from seamark.cli.signals import told_to_end
 from seamark.kinds.values.hosts import bracketed
 
 if TYPE_CHECKING:
@@ -51,14 +51,12 @@ def main(arguments: list[str]) -> int:
     config = config_of(parser().parse_args(arguments), "controllers")
     limits.check()
 
-    import uvloop
-
     from seamark.cli.logging_setup import set_up
 
     set_up(config.log)
     try:
         connection = connection_of(config.cluster)
-        uvloop.run(_run(connection, config))
+        event_loop.run(_run(connection, config))
     except Exception as error:
         raise given_up("the controllers", error) from error
     return 0
@@ -71,7 +69,7 @@ async def _run(connection: Connection, config: Config) -> None:
     from seamark.settings import parse_listen
     from seamark.why.telling.notices import keep_events
 
-    ended = told_to_end()
+    ended = event_loop.told_to_end()
     settings = config.discovery
     async with RemoteCluster(connection, agent="seamark-controllers") as cluster:
         process = ControllerProcess(

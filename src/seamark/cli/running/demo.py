@@ -19,6 +19,7 @@ import msgspec
 
 from seamark.cli.data_dir import add_data_dir_option, data_dir_of, running_in
 from seamark.cli.failure import Failure
+from seamark.cli.light_imports import uninterrupted
 from seamark.cli.parsing import add_switch, verb_parser
 from seamark.cli.terminal import Progress, colourful, columns, styled
 from seamark.errors import Object
@@ -110,8 +111,9 @@ def _cluster(options: argparse.Namespace) -> Iterator[DemoCluster]:
         yield DemoCluster(Path(found.kubeconfig), dns, f"On the Seamark that runs in {Path(found.kubeconfig).parent}.")
         return
 
-    from seamark.daemon import StartError
-    from seamark.testing.cluster import Cluster
+    with uninterrupted():
+        from seamark.daemon import StartError
+        from seamark.testing.cluster import Cluster
 
     began = time.perf_counter()
     try:
@@ -227,6 +229,7 @@ class TerminalStage:
 
     def output(self, command: str, given: str = "") -> tuple[str, str]:
         """What a command prints on stdout and stderr, run in this process by the code that a shell would start."""
+        from seamark.cli import INTERRUPTED
         from seamark.cli import main as seamark
 
         _, *arguments = shlex.split(command)
@@ -234,7 +237,9 @@ class TerminalStage:
         sys.stdin = io.StringIO(given)
         try:
             with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-                seamark(arguments)
+                code = seamark(arguments)
+            if code == INTERRUPTED:  # the command has taken the Ctrl-C that was meant for us
+                raise KeyboardInterrupt
         finally:
             sys.stdin = stdin
         return out.getvalue(), err.getvalue()

@@ -6,12 +6,13 @@ import argparse
 import asyncio
 from typing import TYPE_CHECKING
 
+from seamark.cli import event_loop
 from seamark.cli.clusters import WHICH_CLUSTER, connection_of, kubeconfig_of
+from seamark.cli.failure import Failure
 from seamark.cli.parsing import verb_parser
 from seamark.cli.running import limits
 from seamark.cli.running.serving import given_up
 from seamark.cli.settings import ENVIRONMENT, add_settings, config_of
-from seamark.cli.signals import told_to_end
 from seamark.kinds.values.hosts import bracketed
 
 if TYPE_CHECKING:
@@ -40,17 +41,27 @@ def main(arguments: list[str]) -> int:
     config = config_of(parser().parse_args(arguments), "dns")
     limits.check()
 
-    import uvloop
-
     from seamark.cli.logging_setup import set_up
 
     set_up(config.log)
     serving = _serve_in_workers if config.dns.workers > 1 else _serve_here
     try:
-        uvloop.run(serving(config.dns, config.cluster))
+        event_loop.run(serving(config.dns, config.cluster))
     except Exception as error:
-        raise given_up("DNS", error) from error
+        raise _explained(error) from error
     return 0
+
+
+def _explained(error: Exception) -> Failure:
+    from seamark.dns.server import ListenError
+    from seamark.runtime.supervisor import first_cause
+
+    cause = first_cause(error)
+    if not isinstance(cause, ListenError):
+        return given_up("DNS", error)
+    refused = isinstance(cause.__cause__, PermissionError)
+    right = "; ports below 1024 need a right (CAP_NET_BIND_SERVICE)" if refused else ""
+    return Failure(f"{cause}{right}; choose another with --listen or --status")
 
 
 def _announce(addresses: list[tuple[str, int]], status: tuple[str, int]) -> None:
@@ -66,7 +77,7 @@ async def _serve_here(config: DnsConfig, where: ClusterSettings) -> None:
     from seamark.dns.server import DnsServer
     from seamark.dns.worker import freeze_when_synced
 
-    ended = told_to_end()
+    ended = event_loop.told_to_end()
     async with RemoteCluster(connection_of(where), agent="seamark-dns") as cluster:
         server = DnsServer(config, cluster)
         async with server.running():
@@ -83,7 +94,7 @@ async def _serve_in_workers(config: DnsConfig, where: ClusterSettings) -> None:
     from seamark.dns.workers import WorkerPool
 
     connection_of(where)  # so that a mistake in it is reported once, not by every worker
-    ended = told_to_end()
+    ended = event_loop.told_to_end()
     pool = WorkerPool(config, kubeconfig=str(kubeconfig_of(where) or ""), context=where.context)
     async with pool.running():
         _announce(pool.addresses, pool.status.address)

@@ -31,7 +31,7 @@ def parser() -> argparse.ArgumentParser:
     )
     add_data_dir_option(made)
     add_switch(made, "-f", "--follow", help="go on as more is said")
-    made.add_argument("--tail", metavar="N", type=int, default=-1, help="only the last N lines")
+    made.add_argument("--tail", metavar="N", type=int, default=-1, help="only the last N lines (default: all)")
     return made
 
 

@@ -33,12 +33,14 @@ def parser() -> argparse.ArgumentParser:
         "Real Nodes are refused.",
         examples=EXAMPLES,
     )
-    made.add_argument("action", choices=("list", "stop", "start"))
+    made.add_argument("action", choices=("list", "stop", "start"), help="what to do")
     made.add_argument("name", metavar="NODE", nargs="?", help="its name, as `seamark node list` prints it")
     add_data_dir_option(made)
     made.add_argument("--kubeconfig", metavar="FILE", help="instead: any cluster with simulated nodes")
     made.add_argument("--context", metavar="CONTEXT", default="", help="the kubeconfig's context to use")
-    add_switch(made, "--wait", default=True, help="until the node is as it should be (default true)")
+    add_switch(
+        made, "--wait", default=True, help="until the node is as it should be (default true; --wait=false does not)"
+    )
     made.add_argument("--timeout", metavar="DURATION", type=duration, default=60.0, help="give up waiting (default 60)")
     return made
 

@@ -8,6 +8,7 @@ import logging
 import socket
 from typing import TYPE_CHECKING
 
+from seamark.cli import event_loop
 from seamark.cli.clusters import connection_of
 from seamark.cli.failure import Failure
 from seamark.cli.light_imports import import_http_client
@@ -15,7 +16,6 @@ from seamark.cli.parsing import add_switch, verb_parser
 from seamark.cli.running import limits, memory
 from seamark.cli.running.serving import given_up
 from seamark.cli.settings import ENVIRONMENT, add_settings, config_of
-from seamark.cli.signals import told_to_end
 
 if TYPE_CHECKING:
     from seamark.access.kubeconfig import Connection
@@ -84,11 +84,9 @@ def main(arguments: list[str]) -> int:
         return _clean_up()
     limits.check()
 
-    import uvloop
-
     try:
         connection = connection_of(config.cluster)
-        uvloop.run(_run(connection, config))
+        event_loop.run(_run(connection, config))
     except Exception as error:
         raise _explained(error) from error
     return 0
@@ -130,7 +128,7 @@ async def _run(connection: Connection, config: Config) -> None:
     from seamark.proxy.events import ProblemEvents
     from seamark.proxy.server import ProxyServer
 
-    ended = told_to_end()
+    ended = event_loop.told_to_end()
     import_http_client()
     memory.settle()
     metrics = Registry()

@@ -9,13 +9,14 @@ import shlex
 from typing import TYPE_CHECKING, Any
 
 from seamark.cli.clusters import (
+    ENVIRONMENT,
     WHICH_CLUSTER,
     add_cluster_options,
     add_namespace_options,
     connection_of,
     presence_of,
-    refusal,
     tell_writes,
+    unanswered,
 )
 from seamark.cli.data_dir import data_dir_of, running_in
 from seamark.cli.failure import Failure
@@ -47,7 +48,7 @@ GRACE_SECONDS = 5
 
 
 def parser() -> argparse.ArgumentParser:
-    made = verb_parser("run", ABOUT, examples=EXAMPLES)
+    made = verb_parser("run", ABOUT, examples=EXAMPLES, environment=ENVIRONMENT)
     made.add_argument("name", metavar="NAME", help="of the Deployment and the Service")
     made.add_argument("command", metavar="COMMAND", nargs="+", help="the program and its arguments, after --")
     made.add_argument("--replicas", metavar="N", type=int, default=1, help="how many of it (default 1)")
@@ -55,7 +56,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--health", metavar="PATH", default="", help="an HTTP path that answers when it is ready")
     made.add_argument("--env", metavar="NAME=VALUE", action="append", default=[], help="a variable; repeatable")
     add_namespace_options(made)
-    add_switch(made, "--wait", default=True, help="until all replicas are ready (default true)")
+    add_switch(made, "--wait", default=True, help="until all replicas are ready (default true; --wait=false does not)")
     made.add_argument("--timeout", metavar="DURATION", type=duration, default=60.0, help="give up waiting (default 60)")
     add_cluster_options(made)
     made.add_argument("--data-dir", metavar="DIR", help="instead: the Seamark that runs in this data directory")
@@ -74,7 +75,7 @@ def main(arguments: list[str]) -> int:
     try:
         asyncio.run(_run(options))
     except ApiError as error:
-        raise refusal(error) from error
+        raise unanswered(error, options) from error
     return 0
 
 

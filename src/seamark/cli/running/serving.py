@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from seamark.cli.failure import Failure
+from seamark.cli.light_imports import uninterrupted
 from seamark.cli.running import limits, memory
 from seamark.cli.terminal import Progress
 
@@ -37,10 +38,11 @@ def _serve(config: Config, components: Collection[Component], ready: Callable[[D
 
     set_up(config.log)
 
-    import uvloop
+    with uninterrupted():
+        import uvloop
 
-    from seamark import daemon
-    from seamark.config import ConfigError
+        from seamark import daemon
+        from seamark.config import ConfigError
 
     progress = Progress("starting …")
 

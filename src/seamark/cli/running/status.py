@@ -37,7 +37,7 @@ def parser() -> argparse.ArgumentParser:
         },
     )
     add_data_dir_option(made)
-    made.add_argument("-o", "--output", choices=("text", "json"), default="text")
+    made.add_argument("-o", "--output", choices=("text", "json"), default="text", help="how to print it")
     return made
 
 

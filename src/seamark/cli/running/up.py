@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from seamark.cli.data_dir import data_dir_of
 from seamark.cli.failure import Failure
+from seamark.cli.light_imports import uninterrupted
 from seamark.cli.parsing import add_switch, verb_parser
 from seamark.cli.running.serving import serve
 from seamark.cli.settings import ENVIRONMENT, add_settings, config_of
@@ -70,7 +71,8 @@ def main(arguments: list[str]) -> int:
             raise
         return 0
 
-    from seamark.daemon import EVERYTHING
+    with uninterrupted():
+        from seamark.daemon import EVERYTHING
 
     async def ready(running: Daemon) -> None:
         _is_up(running.presence(""), options.merge_kubeconfig)

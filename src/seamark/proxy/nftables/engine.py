@@ -213,7 +213,7 @@ def _unsupported(error: OSError | NetlinkError) -> Unsupported:
     number = error.number if isinstance(error, NetlinkError) else error.errno
     if number in (errno.EPERM, errno.EACCES):
         return Unsupported(
-            "nftables needs the capability CAP_NET_ADMIN: run it as root, or with --proxy-mode userspace"
+            "nftables needs the capability CAP_NET_ADMIN: run it as root (it also proxies with --proxy-mode userspace)"
         )
     if number in (errno.EPROTONOSUPPORT, errno.EAFNOSUPPORT, errno.EINVAL, errno.EOPNOTSUPP):
         return Unsupported("this kernel has no nftables (module nf_tables): use --proxy-mode userspace")

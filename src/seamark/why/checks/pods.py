@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from seamark.kinds.values import times
+from seamark.kinds.wellknown import READINESS_ANNOTATION
 from seamark.why import evidence
 from seamark.why.checks import containers
 from seamark.why.checks.patient import Patient, Trouble, describe, since, with_message
 from seamark.why.codes import Code
-from seamark.why.finding import delete, look
+from seamark.why.finding import annotate, delete, look
 
 _OVERDUE = 120.0  # seconds after the end of the grace period
 _DEFAULT_SCHEDULER = "default-scheduler"
@@ -82,8 +83,16 @@ def _terminating(patient: Patient) -> Trouble | None:
     if deleted is None:
         return None
     detail = "being deleted"
-    fix = "Wait for its successor to be ready; a Pod on its way out gets no new traffic."
-    seen: tuple[evidence.Evidence, ...] = evidence.of(pod, "metadata.deletionTimestamp", "metadata.finalizers")
+    owner = pod.metadata.controller
+    fix = (
+        f"Wait for its successor to be ready, which {owner.kind} {owner.name} makes unless it is scaled down"
+        if owner is not None
+        else "If it is missed, make it again: no workload does that"
+    )
+    fix += "; a Pod on its way out gets no new traffic."
+    seen: tuple[evidence.Evidence, ...] = evidence.of(
+        pod, "metadata.deletionTimestamp", "metadata.finalizers", "metadata.ownerReferences"
+    )
     if pod.metadata.finalizers:
         detail += f", held by the finalizer {', '.join(pod.metadata.finalizers)}"
         fix = "Find out why the controller that set the finalizer does not remove it."
@@ -274,13 +283,18 @@ def _unready_somehow(patient: Patient) -> Trouble | None:
             describe(pod),
             (delete("pod", pod.key),) if owned else (),
         )
-    return Trouble(
-        Code.POD_NOT_READY,
-        with_message(f"Ready is {condition.status or 'empty'}{reason}", condition.message),
-        "Make its containers ready.",
-        seen,
-        describe(pod),
-    )
+    detail = with_message(f"Ready is {condition.status or 'empty'}{reason}", condition.message)
+    host = patient.node
+    if host is not None and host.simulated and pod.metadata.annotations.get(READINESS_ANNOTATION) == "never":
+        return Trouble(
+            Code.POD_NOT_READY,
+            f"{detail}; its simulated node keeps it so, as the annotation {READINESS_ANNOTATION}=never tells it to",
+            "Take the annotation away, from the template of its workload as well if it is there:",
+            (*seen, *evidence.of(pod, "metadata.annotations"), *evidence.of(host, "metadata.annotations")),
+            describe(pod),
+            (annotate("pod", pod.key, f"{READINESS_ANNOTATION}-"),),
+        )
+    return Trouble(Code.POD_NOT_READY, detail, "Make its containers ready.", seen, describe(pod))
 
 
 _CHECKS: tuple[Callable[[Patient], Trouble | None], ...] = (

@@ -407,7 +407,8 @@ def _nothing(case: Case, shapes: Iterable[Shape]) -> Finding:
     counts: dict[str, int] = {}
     # The labels of the Pods themselves: a shape leaves out those that tell replicas apart.
     have = [pod.metadata.labels for pod in world.pods_by_namespace.get(case.namespace, ())]
-    have += [shape.labels for shape in shapes if not shape.pods]
+    planned = [shape for shape in shapes if not shape.pods]  # labels of templates whose Pods are not there
+    have += [shape.labels for shape in planned]
     for labels in have:
         for label in selector.keys() & labels.keys():
             pair = f"{label}={labels[label]}"
@@ -422,8 +423,8 @@ def _nothing(case: Case, shapes: Iterable[Shape]) -> Finding:
         fix = f"If it should take {_who(namesake)}, select by {key}={case.name}:"
         commands = (merge_patch("service", case.key, {"spec": {"selector": {key: case.name}}}),)
     elif present:
-        facts = (f"there are Pods with {listed(present, 5)}",)
-        fix = f"Start Pods with {pairs(selector)}, or select ones that exist: {listed(present, 5)}."
+        facts = (f"Pods {'have, or would have,' if planned else 'have'} {listed(present, 5)}",)
+        fix = f"Start Pods with {pairs(selector)}, or select by a label that is there: {listed(present, 5)}."
     elif not any(shape.pods or shape.workload for shape in shapes):
         cause = f"{what} {where} matches the selector {pairs(selector)}: there are no Pods at all."
         fix = f"Start Pods with {pairs(selector)}, or look in another namespace."
@@ -440,6 +441,7 @@ def _nothing(case: Case, shapes: Iterable[Shape]) -> Finding:
             *case.seen("spec.selector"),
             evidence.search(world, "Pod", case.namespace),
             *evidence.each((pod for shape in shapes for pod in shape.pods), "metadata.labels"),
+            *evidence.each((each.workload for each in planned if each.workload), "spec.template.metadata.labels"),
         ),
         facts=facts,
     )
