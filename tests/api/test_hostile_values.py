@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import logging
 from collections.abc import Iterator
@@ -294,3 +295,97 @@ async def test_definitions_that_are_nested_deep(api: Served, levels: int, around
         assert (await api.ask("GET", path)).status in (200, 404)
     for accept in ("application/yaml", "application/json"):
         assert (await api.ask("GET", DEFINITIONS, headers={"Accept": accept})).status == 200
+
+
+# --- JSON inside other texts ---------------------------------------------------------------------------
+
+DEEP = "[" * 5000 + "]" * 5000
+ODD = (
+    *(
+        "",
+        "x",
+        "null",
+        "1",
+        "[1]",
+        "[null]",
+        "[[]]",
+        "{}",
+        '{"":1}',
+        "[1e400]",
+        f"[{LONG}]",
+        DEEP,
+        r'"\ud800"',
+        '"\x00"',
+    ),
+    *(
+        '[{"type":[]}]',
+        '[{"type":5}]',
+        '[{"type":1,"status":{}}]',
+        '[{"lastTransitionTime":5,"type":"a","status":"b"}]',
+    ),
+    *('[{"type":"Resource","resource":5}]', '[{"type":"Resource","resource":{"current":7,"name":[]}}]'),
+    '[{"type":"Resource","resource":{"name":5,"targetAverageUtilization":"x","currentAverageUtilization":[]}}]',
+    '[{"type":"External","external":{"metricName":[],"metricSelector":7,"currentValue":{},"targetValue":"x"}}]',
+    '[{"type":"Object","object":{"target":5,"metricName":5,"averageValue":"1","targetValue":"1","currentValue":"1"}}]',
+    *('{"ScaleUp":5}', '{"ScaleUp":{"Policies":[1]}}', '{"ScaleDown":{"Policies":7,"SelectPolicy":[]}}'),
+)
+AUTOSCALERS = "/apis/autoscaling/{}/namespaces/default/horizontalpodautoscalers"
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
+
+
+@pytest.mark.parametrize("word", ["metrics", "current-metrics", "conditions", "behavior"])
+async def test_annotations_that_stand_for_fields(api: Served, word: str) -> None:
+    """What is stored has the types of its fields, so that every reader, in every format, gets it."""
+    target = {"kind": "Deployment", "name": "d", "apiVersion": "apps/v1"}
+    for number, text in enumerate(ODD):
+        meta = {"name": f"h{number}", "annotations": {f"autoscaling.alpha.kubernetes.io/{word}": text}}
+        sent = {"metadata": meta, "spec": {"maxReplicas": 3, "scaleTargetRef": target}}
+        made = await api.ask("POST", AUTOSCALERS.format("v1"), sent)
+        assert made.status in (201, 422), (text[:80], made)
+        if made.status == 201:
+            stored = await api.get(f"{AUTOSCALERS.format('v2')}/h{number}")
+            await api.put(f"{AUTOSCALERS.format('v2')}/h{number}", stored)
+            status = await api.ask("PUT", f"{AUTOSCALERS.format('v1')}/h{number}/status", {**made.json, **sent})
+            assert status.status in (200, 422), (text[:80], status)
+    for version_ in ("v1", "v2"):
+        for accept in ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf", TABLE):
+            listed = await api.ask("GET", AUTOSCALERS.format(version_), headers={"Accept": accept})
+            assert listed.status == 200, (accept, listed)
+
+
+@pytest.mark.parametrize("kind", "kvi")
+async def test_steps_of_managed_fields(api: Served, kind: str) -> None:
+    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}, "data": {"a": "1"}}
+    for text in (*ODD, "1", "1.0", "-0", LONG, f"1{'0' * 30}", '{"a":1e400}', f'{{"a":{DEEP}}}', '{"a":{"b":[]}}'):
+        await api.post(CONFIGMAPS, {"metadata": {"name": "m"}, "data": {"a": "0"}})
+        entry = {"manager": "x", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1"}
+        fields = {"f:data": {f"{kind}:{text}": {}, "f:a": {}}}
+        patch = {"metadata": {"managedFields": [{**entry, "fieldsV1": fields}]}}
+        patched = await api.ask("PATCH", f"{CONFIGMAPS}/m", patch, type="application/merge-patch+json")
+        assert patched.status in (200, 400, 422), (text[:80], patched)
+        for query in ("fieldManager=y", "fieldManager=y&force=true"):
+            applied = await api.ask("PATCH", f"{CONFIGMAPS}/m?{query}", config, type=APPLY)
+            assert applied.status in (200, 409), (text[:80], applied)
+        await api.delete(f"{CONFIGMAPS}/m")
+
+
+async def test_what_was_applied_last(api: Served) -> None:
+    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}, "data": {"a": "1"}}
+    for text in (*ODD, f'{{"apiVersion":"v1","data":{DEEP}}}', '{"apiVersion":"v1","data":{"a":[]}}'):
+        last = {"kubectl.kubernetes.io/last-applied-configuration": text}
+        made = {"metadata": {"name": "m", "annotations": last}, "data": {"a": "0"}}
+        await api.post(f"{CONFIGMAPS}?fieldManager=kubectl-client-side-apply", made)
+        applied = await api.ask("PATCH", f"{CONFIGMAPS}/m?fieldManager=y", config, type=APPLY)
+        assert applied.status in (200, 409), (text[:80], applied)
+        await api.delete(f"{CONFIGMAPS}/m")
+
+
+@pytest.mark.parametrize(
+    "text", [*ODD, *(f'{{"v":"meta.k8s.io/v1","start":"a","rv":{rv}}}' for rv in (2**63, -(2**64)))]
+)
+@pytest.mark.parametrize("limit", ["", "&limit=1"])
+async def test_continue_tokens(api: Served, text: str, limit: str) -> None:
+    token = base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+    answer = await api.ask("GET", f"{CONFIGMAPS}?continue={token}{limit}")
+    # An empty token is none.
+    assert answer.status == (400 if text else 200)

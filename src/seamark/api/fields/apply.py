@@ -21,6 +21,7 @@ from seamark.api.fields.typed import Struct, struct
 from seamark.api.fields.values import copied
 from seamark.errors import ApiError, BadRequest, Cause, Conflict, Object
 from seamark.kinds.kind import Kind
+from seamark.kinds.language import inner_json
 from seamark.kinds.language.shape import Shape
 from seamark.kinds.subresource import Part
 from seamark.kinds.values.metadata import TOTAL_ANNOTATIONS_LIMIT
@@ -176,8 +177,8 @@ def _less_last_applied(conflicts: dict[str, Fields], live: Object, shape: Shape,
     if not text:
         return conflicts
     try:
-        last = msgspec.json.decode(text)
-    except msgspec.DecodeError:
+        last = inner_json.read(text)
+    except inner_json.Unreadable:
         return conflicts
     if not isinstance(last, dict) or last.get("apiVersion") != api_version or declared.mistakes(last, shape):
         return conflicts
