@@ -58,6 +58,9 @@ OLD = {**HEAD, "apiVersion": "admission.k8s.io/v1beta1"}
         (HEAD, False, "webhook response was absent"),
         ({**HEAD, "response": {"uid": "v"}}, False, 'expected response.uid="u", got "v"'),
         ({**HEAD, "response": {"uid": "u", "allowed": "yes"}}, False, "cannot unmarshal"),
+        ({**HEAD, "response": {"uid": "u", "status": {"message": 5}}}, False, "cannot unmarshal"),
+        ({**HEAD, "response": {"uid": "u", "status": {"details": {"causes": [5]}}}}, False, "cannot unmarshal"),
+        ({**HEAD, "response": {"uid": "u", "status": {"code": "x"}}}, False, "cannot unmarshal"),
         ({**OLD, "response": {"uid": "u"}}, False, "expected webhook response of admission.k8s.io/v1"),
         (
             {**HEAD, "response": {"uid": "u", "patch": "e30="}},
@@ -82,6 +85,7 @@ def test_a_review_may_be_no_answer(answer: Any, mutating: bool, why: str) -> Non
         (None, 400, "denied the request without explanation"),
         ({"code": 200, "reason": "because"}, 400, "denied the request: because"),
         ({"code": 451, "message": "law", "reason": "Law"}, 451, "denied the request: law"),
+        ({"code": 99999}, 400, "denied the request without explanation"),
         (json.loads('{"code": "x"}'), 400, "denied the request without explanation"),
     ],
 )

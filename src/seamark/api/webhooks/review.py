@@ -12,12 +12,15 @@ from seamark.api.webhooks.hooks import Hook
 from seamark.errors import ApiError, Object
 from seamark.kinds.admission import Operation, Request
 from seamark.kinds.kind import Kind
+from seamark.kinds.language import shapes
+from seamark.kinds.language.decode import DecodeError, conform
 from seamark.kinds.language.scalars import found
 from seamark.kinds.resource import NAMESPACES, Resource
 from seamark.kinds.subresource import Action, Question, View
 
 GROUP = "admission.k8s.io"
 KIND = "AdmissionReview"
+STATUS = "io.k8s.apimachinery.pkg.apis.meta.v1.Status"
 _SCHEME = 'in scheme "pkg/util/webhook/client.go:74"'
 _OPTIONS: dict[Operation, str] = {"CREATE": "CreateOptions", "UPDATE": "UpdateOptions", "DELETE": "DeleteOptions"}
 # What the server sets itself when an object is created; a webhook that edits a new object does not see it yet.
@@ -241,7 +244,8 @@ def verdict(answer: Object, *, version: str, uid: str, mutating: bool) -> Verdic
         raise Refused("webhook response was absent")
     try:
         response = msgspec.convert(answer["response"], _Response)
-    except msgspec.ValidationError as error:
+        status = None if response.status is None else conform(response.status, shapes.of(STATUS))[0]
+    except (msgspec.ValidationError, DecodeError) as error:
         raise Refused(f"json: cannot unmarshal response: {error}") from error
     patch, patch_type = response.patch or b"", response.patchType or ""
     if version == "v1":
@@ -250,7 +254,7 @@ def verdict(answer: Object, *, version: str, uid: str, mutating: bool) -> Verdic
         patch_type = "JSONPatch"
     return Verdict(
         response.allowed,
-        response.status,
+        status,
         patch if mutating else b"",
         patch_type,
         tuple(response.warnings or ()),
@@ -288,7 +292,7 @@ def denial(name: str, status: Object | None) -> ApiError:
     code = status.get("code")
     return ApiError(
         f"{denied}: {said}" if said else f"{denied} without explanation",
-        code=code if isinstance(code, int) and code >= 400 else 400,
+        code=code if isinstance(code, int) and 400 <= code < 1000 else 400,  # HTTP has no others
         reason=str(status.get("reason") or ""),
         details=details if isinstance(details, dict) else None,
     )

@@ -1,7 +1,7 @@
 """Reads JSON that users put inside other texts: in a token, an annotation, the name of a step of a path.
 
-A text may be wrong in several ways, and the parser tells each by another exception, of which some are no ``ValueError``:
-it is not JSON, it is not UTF-8, it is nested too deep.  Here all of them are one.
+A text may be no JSON, no UTF-8, or nested too deep.  The parser tells each by another exception, and some of these are
+no ``ValueError``.  Here all of them are one.
 """
 
 from __future__ import annotations
