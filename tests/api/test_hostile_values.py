@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import contextlib
 import logging
@@ -389,3 +390,84 @@ async def test_continue_tokens(api: Served, text: str, limit: str) -> None:
     answer = await api.ask("GET", f"{CONFIGMAPS}?continue={token}{limit}")
     # An empty token is none.
     assert answer.status == (400 if text else 200)
+
+
+# --- custom resources whose schema changes beneath them ------------------------------------------------
+
+TYPES: dict[str, tuple[dict[str, Any], Any]] = {
+    "text": ({"type": "string"}, "x"),
+    "number": ({"type": "integer"}, 1),
+    "list": ({"type": "array", "items": {"type": "string"}}, ["a"]),
+    "set": ({"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "set"}, ["a"]),
+    "map of lists": (
+        {"type": "object", "additionalProperties": {"type": "array", "items": {"type": "string"}}},
+        {"a": ["b"]},
+    ),
+    "struct": ({"type": "object", "properties": {"name": {"type": "string"}}}, {"name": "b"}),
+    "list map": (
+        {
+            "type": "array",
+            "items": {"type": "object", "required": ["name"], "properties": {"name": {"type": "string"}}},
+            "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["name"],
+        },
+        [{"name": "a"}],
+    ),
+}
+
+
+def typed_spec(type: str) -> dict[str, Any]:
+    return {"type": "object", "properties": {"a": TYPES[type][0], "b": {"type": "string"}}}
+
+
+@pytest.mark.parametrize("before", TYPES)
+@pytest.mark.parametrize("after", TYPES)
+async def test_a_field_that_has_another_type_now(api: Served, before: str, after: str) -> None:
+    await api.post(DEFINITIONS, definition(version(spec=typed_spec(before))))
+    await established(api)
+    made = await api.ask("PATCH", f"{WIDGETS}/w?fieldManager=m", widget("w", a=TYPES[before][1], b="c"), type=APPLY)
+    assert made.status == 201
+    changed = {"spec": {"versions": [version(spec=typed_spec(after))]}}
+    shown = asyncio.Event()
+    stop = api.api.operations.kinds.on_change(lambda old, new: shown.set())
+    await api.merge(f"{DEFINITIONS}/widgets.example.com", changed)
+    if before != after:
+        await shown.wait()
+    stop()
+    for spec in ({"a": TYPES[after][1]}, {"b": "d"}, {}):
+        applied = await api.ask("PATCH", f"{WIDGETS}/w?fieldManager=m", widget("w", **spec), type=APPLY)
+        if applied.status == 500:
+            assert applied.json["message"].startswith(
+                "failed to create typed live object (/w; example.com/v1, Kind=Widget): "
+            )
+        assert applied.status in (200, 422, 500), applied
+    for accept in ("application/json", "application/yaml", TABLE):
+        assert (await api.ask("GET", WIDGETS, headers={"Accept": accept})).status == 200
+    assert (await api.ask("DELETE", f"{WIDGETS}/w")).status == 200
+
+
+@pytest.mark.parametrize("sent", TYPES)
+@pytest.mark.parametrize("declared", TYPES)
+async def test_what_a_policy_is_to_edit_is_not_validated_yet(api: Served, sent: str, declared: str) -> None:
+    await api.post(DEFINITIONS, definition(version(spec=typed_spec(declared))))
+    await established(api)
+    rules = [{"apiGroups": ["example.com"], "apiVersions": ["*"], "operations": ["CREATE"], "resources": ["widgets"]}]
+    edit = "Object{spec: Object.spec{a: %s}}"
+    value = {
+        "map of lists": "{'a': ['c']}",
+        "struct": "Object.spec.a{name: 'c'}",
+        "list map": "[Object.spec.a{name: 'c'}]",
+    }
+    value |= {"text": "'c'", "number": "2", "list": "['c']", "set": "['c']"}
+    spec = {
+        "matchConstraints": {"resourceRules": rules},
+        "reinvocationPolicy": "Never",
+        "mutations": [
+            {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": edit % value[declared]}}
+        ],
+    }
+    group = "/apis/admissionregistration.k8s.io/v1"
+    await api.post(f"{group}/mutatingadmissionpolicies", {"metadata": {"name": "p"}, "spec": spec})
+    await api.post(f"{group}/mutatingadmissionpolicybindings", {"metadata": {"name": "b"}, "spec": {"policyName": "p"}})
+    made = await api.ask("POST", WIDGETS, widget("w", a=TYPES[sent][1]))
+    assert made.status in (201, 422), made

@@ -10,6 +10,7 @@ validation, and like the result of an update its times are settled by :func:`man
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -49,7 +50,11 @@ def apply(
     if not entries and live is not None:
         entries = _before_first_apply(known, before, api_version, part, now)
     attempt = _Attempt(known, struct(shape), managed.identity(manager, "Apply", api_version, part.name), now)
-    conflicts, after = attempt.run(config, before, managed.usable(entries, kind))
+    try:
+        step = partial(attempt.run, config, before, managed.usable(entries, kind))
+        conflicts, after = declared.typed(step, before, shape)
+    except declared.Untyped as error:
+        raise ApiError(f"failed to create typed live object ({declared.described(config)}): {error}") from None
     if conflicts and not force:
         if manager == KUBECTL:
             conflicts = _less_last_applied(conflicts, before, shape, api_version)

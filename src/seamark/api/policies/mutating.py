@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from seamark.api.authorization import Authorizer
-from seamark.api.fields.declared import mistakes, summary
+from seamark.api.fields.declared import Untyped, mistakes, summary, typed
 from seamark.api.fields.merging import merge
 from seamark.api.fields.patch import Inapplicable, TestFailed, edited
 from seamark.api.fields.typed import Listing, Struct, Walker, struct
@@ -194,7 +194,10 @@ def _applied(kind: Kind, current: Object, config: Object) -> Object:
     if atomic := ", ".join(_atomics(walker, config, "")):
         sentence = f"may not mutate atomic arrays, maps or structs: {atomic}"
         raise _Unmergeable(f"error applying patch: invalid ApplyConfiguration: {sentence}")
-    return dict(merge(walker, current, config))
+    try:
+        return dict(typed(partial(merge, walker, current, config), current, kind.shape))
+    except Untyped as error:
+        raise _Unmergeable(f"failed to convert original object to typed object: {error}") from None
 
 
 def _atomics(walker: Walker | None, value: Any, path: str) -> Iterator[str]:
