@@ -153,6 +153,14 @@ async def test_an_answer_without_end_is_given_up(
             await post(outgoing, Client(url=server.url, authority=trusted.pem))
 
 
+async def test_nothing_is_asked_once_the_server_stops(outgoing: Outgoing, trusted: Trusted) -> None:
+    async with trusted.server(echo) as server:
+        await outgoing.close()
+        with pytest.raises(CallFailed, match="stopping"):
+            await post(outgoing, Client(url=server.url, authority=trusted.pem))
+        assert server.connections == 0
+
+
 async def test_who_asks_says_how_long_an_answer_may_be(outgoing: Outgoing, trusted: Trusted) -> None:
     async with trusted.server(echo) as server:
         client = Client(url=server.url, authority=trusted.pem)

@@ -67,12 +67,14 @@ class Outgoing:
             Address, list[socket.socket]
         ] = {}  # in the network of the Pods, each for its next connection
         self._session: aiohttp.ClientSession | None = None
+        self._closed = False
         self._contexts: dict[tuple[str, bytes, bool, object], ssl.SSLContext] = {}
         self._turn = count()
         self._patience = Patience()
 
     async def close(self) -> None:
-        """Close every connection; requests under way fail."""
+        """Close every connection; requests under way fail, and so do further ones."""
+        self._closed = True
         for each in self._opened.values():
             for unused in each:
                 unused.close()
@@ -219,9 +221,11 @@ class Outgoing:
         return shown.with_host(address[0]).with_port(address[1]), shown.raw_authority, address
 
     def _connections(self) -> aiohttp.ClientSession:
-        """The pool of connections, created on first use because it needs a running event loop."""
+        """The pool of connections, created on first use because it needs a running event loop; raises CallFailed."""
         import aiohttp
 
+        if self._closed:
+            raise CallFailed("the server is stopping")
         if self._session is None:
             connector = aiohttp.TCPConnector(
                 limit=0, ttl_dns_cache=10, keepalive_timeout=KEEPALIVE_SECONDS, socket_factory=self._socket_for
