@@ -49,6 +49,17 @@ def test_foreign_answers(answer, kind):
     assert error.message
 
 
+@pytest.mark.parametrize("name", ["code", "reason", "message", "details", "causes", "retryAfterSeconds", "field"])
+@pytest.mark.parametrize("odd", [None, True, "x", 1.5, [], [1], [None], {}, {"a": 1}, [{"reason": 5}], [{"field": []}]])
+def test_foreign_answers_may_have_any_types(name, odd):
+    for details in (odd, {name: odd}):
+        error = errors.from_status({"code": 418, "details": details, name: odd})
+        again = errors.status(error)
+        assert isinstance(again["code"], int)
+        assert isinstance(again["message"], str)
+        assert all(isinstance(each, dict) for each in again.get("details", {}).get("causes", ()))
+
+
 def test_a_status_says_only_what_is_known():
     assert errors.status(errors.ApiError("x")) == {
         "kind": "Status",

@@ -27,9 +27,11 @@ Code that handles a request raises these; :func:`status` turns an error into the
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
+
+T = TypeVar("T")
 
 Object = dict[str, Any]
 
@@ -193,15 +195,22 @@ def _classes(base: type[ApiError]) -> Iterable[type[ApiError]]:
         yield from _classes(sub)
 
 
+def _said(answer: Mapping[str, Any], name: str, type: type[T]) -> T | None:
+    try:
+        return msgspec.convert(answer.get(name), type | None)
+    except msgspec.ValidationError:
+        return None
+
+
 def from_status(answer: Mapping[str, Any]) -> ApiError:
-    """The error that another server describes by this ``Status``; its class follows from the reason, else the code."""
-    code = int(answer.get("code") or 500)
+    """The error that another server describes by this ``Status``; its class follows from the reason, else the code.
+
+    What has other types than those of a ``Status`` counts as not said: the server may be anybody's.
+    """
+    code = _said(answer, "code", int) or 500
     reason = str(answer.get("reason") or "")
-    details = answer.get("details") or {}
-    causes = [
-        Cause(reason=c.get("reason", ""), message=c.get("message", ""), field=c.get("field", ""))
-        for c in details.get("causes") or ()
-    ]
+    details = _said(answer, "details", dict[str, Any]) or {}
+    causes = _said(details, "causes", list[Cause]) or ()
     # Subclasses elsewhere in the program take other arguments.
     known: tuple[type[ApiError], ...] = (
         ApiError,
@@ -212,7 +221,7 @@ def from_status(answer: Mapping[str, Any]) -> ApiError:
         str(answer.get("message") or reason or f"HTTP {code}"),
         details={k: v for k, v in details.items() if k not in ("causes", "retryAfterSeconds")},
         causes=causes,
-        retry_after=details.get("retryAfterSeconds"),
+        retry_after=_said(details, "retryAfterSeconds", int),
         code=code,
         reason=reason,
     )

@@ -57,26 +57,36 @@ class Costly(Exception):
     """The rules cost more than they may on the event loop, or than they may at all."""
 
 
-def at_once(judge: Callable[[], T]) -> T:
-    """What rules say, if they do not take long; raises :class:`Costly` if they do."""
+def allowance() -> list[int]:
+    """What several things that are judged :func:`at_once` may take together."""
+    return [STEPS_AT_ONCE]
+
+
+def at_once(judge: Callable[[], T], left: list[int] | None = None) -> T:
+    """What rules say, if they do not take long; raises :class:`Costly` if they do, or nothing is ``left``."""
     before = hurried.set(True)
     try:
-        return _within(STEPS_AT_ONCE, judge)
+        return _within(allowance() if left is None else left, judge)
     finally:
         hurried.reset(before)
 
 
 def at_length(judge: Callable[[], T]) -> T:
     """What rules say that may take seconds, but not minutes; raises :class:`Costly` if they do."""
-    return _within(STEPS_AT_LENGTH, judge)
+    return _within([STEPS_AT_LENGTH], judge)
 
 
-def _within(steps: int, judge: Callable[[], T]) -> T:
-    left = _left.set([steps])
+def _within(steps: list[int], judge: Callable[[], T]) -> T:
+    left = _left.set(steps)
     try:
         return judge()
     finally:
         _left.reset(left)
+
+
+def left_at_once() -> list[int] | None:
+    """How many steps are left on the event loop; None if that is not where rules are judged."""
+    return _left.get() if hurried.get() else None
 
 
 def spend(steps: int) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import base64
 import contextlib
 import logging
 from collections.abc import Iterator
@@ -294,3 +296,178 @@ async def test_definitions_that_are_nested_deep(api: Served, levels: int, around
         assert (await api.ask("GET", path)).status in (200, 404)
     for accept in ("application/yaml", "application/json"):
         assert (await api.ask("GET", DEFINITIONS, headers={"Accept": accept})).status == 200
+
+
+# --- JSON inside other texts ---------------------------------------------------------------------------
+
+DEEP = "[" * 5000 + "]" * 5000
+ODD = (
+    *(
+        "",
+        "x",
+        "null",
+        "1",
+        "[1]",
+        "[null]",
+        "[[]]",
+        "{}",
+        '{"":1}',
+        "[1e400]",
+        f"[{LONG}]",
+        DEEP,
+        r'"\ud800"',
+        '"\x00"',
+    ),
+    *(
+        '[{"type":[]}]',
+        '[{"type":5}]',
+        '[{"type":1,"status":{}}]',
+        '[{"lastTransitionTime":5,"type":"a","status":"b"}]',
+    ),
+    *('[{"type":"Resource","resource":5}]', '[{"type":"Resource","resource":{"current":7,"name":[]}}]'),
+    '[{"type":"Resource","resource":{"name":5,"targetAverageUtilization":"x","currentAverageUtilization":[]}}]',
+    '[{"type":"External","external":{"metricName":[],"metricSelector":7,"currentValue":{},"targetValue":"x"}}]',
+    '[{"type":"Object","object":{"target":5,"metricName":5,"averageValue":"1","targetValue":"1","currentValue":"1"}}]',
+    *('{"ScaleUp":5}', '{"ScaleUp":{"Policies":[1]}}', '{"ScaleDown":{"Policies":7,"SelectPolicy":[]}}'),
+)
+AUTOSCALERS = "/apis/autoscaling/{}/namespaces/default/horizontalpodautoscalers"
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
+
+
+@pytest.mark.parametrize("word", ["metrics", "current-metrics", "conditions", "behavior"])
+async def test_annotations_that_stand_for_fields(api: Served, word: str) -> None:
+    """What is stored has the types of its fields, so that every reader, in every format, gets it."""
+    target = {"kind": "Deployment", "name": "d", "apiVersion": "apps/v1"}
+    for number, text in enumerate(ODD):
+        meta = {"name": f"h{number}", "annotations": {f"autoscaling.alpha.kubernetes.io/{word}": text}}
+        sent = {"metadata": meta, "spec": {"maxReplicas": 3, "scaleTargetRef": target}}
+        made = await api.ask("POST", AUTOSCALERS.format("v1"), sent)
+        assert made.status in (201, 422), (text[:80], made)
+        if made.status == 201:
+            stored = await api.get(f"{AUTOSCALERS.format('v2')}/h{number}")
+            await api.put(f"{AUTOSCALERS.format('v2')}/h{number}", stored)
+            status = await api.ask("PUT", f"{AUTOSCALERS.format('v1')}/h{number}/status", {**made.json, **sent})
+            assert status.status in (200, 422), (text[:80], status)
+    for version_ in ("v1", "v2"):
+        for accept in ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf", TABLE):
+            listed = await api.ask("GET", AUTOSCALERS.format(version_), headers={"Accept": accept})
+            assert listed.status == 200, (accept, listed)
+
+
+@pytest.mark.parametrize("kind", "kvi")
+async def test_steps_of_managed_fields(api: Served, kind: str) -> None:
+    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}, "data": {"a": "1"}}
+    for text in (*ODD, "1", "1.0", "-0", LONG, f"1{'0' * 30}", '{"a":1e400}', f'{{"a":{DEEP}}}', '{"a":{"b":[]}}'):
+        await api.post(CONFIGMAPS, {"metadata": {"name": "m"}, "data": {"a": "0"}})
+        entry = {"manager": "x", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1"}
+        fields = {"f:data": {f"{kind}:{text}": {}, "f:a": {}}}
+        patch = {"metadata": {"managedFields": [{**entry, "fieldsV1": fields}]}}
+        patched = await api.ask("PATCH", f"{CONFIGMAPS}/m", patch, type="application/merge-patch+json")
+        assert patched.status in (200, 400, 422), (text[:80], patched)
+        for query in ("fieldManager=y", "fieldManager=y&force=true"):
+            applied = await api.ask("PATCH", f"{CONFIGMAPS}/m?{query}", config, type=APPLY)
+            assert applied.status in (200, 409), (text[:80], applied)
+        await api.delete(f"{CONFIGMAPS}/m")
+
+
+async def test_what_was_applied_last(api: Served) -> None:
+    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}, "data": {"a": "1"}}
+    for text in (*ODD, f'{{"apiVersion":"v1","data":{DEEP}}}', '{"apiVersion":"v1","data":{"a":[]}}'):
+        last = {"kubectl.kubernetes.io/last-applied-configuration": text}
+        made = {"metadata": {"name": "m", "annotations": last}, "data": {"a": "0"}}
+        await api.post(f"{CONFIGMAPS}?fieldManager=kubectl-client-side-apply", made)
+        applied = await api.ask("PATCH", f"{CONFIGMAPS}/m?fieldManager=y", config, type=APPLY)
+        assert applied.status in (200, 409), (text[:80], applied)
+        await api.delete(f"{CONFIGMAPS}/m")
+
+
+@pytest.mark.parametrize(
+    "text", [*ODD, *(f'{{"v":"meta.k8s.io/v1","start":"a","rv":{rv}}}' for rv in (2**63, -(2**64)))]
+)
+@pytest.mark.parametrize("limit", ["", "&limit=1"])
+async def test_continue_tokens(api: Served, text: str, limit: str) -> None:
+    token = base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+    answer = await api.ask("GET", f"{CONFIGMAPS}?continue={token}{limit}")
+    # An empty token is none.
+    assert answer.status == (400 if text else 200)
+
+
+# --- custom resources whose schema changes beneath them ------------------------------------------------
+
+TYPES: dict[str, tuple[dict[str, Any], Any]] = {
+    "text": ({"type": "string"}, "x"),
+    "number": ({"type": "integer"}, 1),
+    "list": ({"type": "array", "items": {"type": "string"}}, ["a"]),
+    "set": ({"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "set"}, ["a"]),
+    "map of lists": (
+        {"type": "object", "additionalProperties": {"type": "array", "items": {"type": "string"}}},
+        {"a": ["b"]},
+    ),
+    "struct": ({"type": "object", "properties": {"name": {"type": "string"}}}, {"name": "b"}),
+    "list map": (
+        {
+            "type": "array",
+            "items": {"type": "object", "required": ["name"], "properties": {"name": {"type": "string"}}},
+            "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["name"],
+        },
+        [{"name": "a"}],
+    ),
+}
+
+
+def typed_spec(type: str) -> dict[str, Any]:
+    return {"type": "object", "properties": {"a": TYPES[type][0], "b": {"type": "string"}}}
+
+
+@pytest.mark.parametrize("before", TYPES)
+@pytest.mark.parametrize("after", TYPES)
+async def test_a_field_that_has_another_type_now(api: Served, before: str, after: str) -> None:
+    await api.post(DEFINITIONS, definition(version(spec=typed_spec(before))))
+    await established(api)
+    made = await api.ask("PATCH", f"{WIDGETS}/w?fieldManager=m", widget("w", a=TYPES[before][1], b="c"), type=APPLY)
+    assert made.status == 201
+    changed = {"spec": {"versions": [version(spec=typed_spec(after))]}}
+    shown = asyncio.Event()
+    stop = api.api.operations.kinds.on_change(lambda old, new: shown.set())
+    await api.merge(f"{DEFINITIONS}/widgets.example.com", changed)
+    if before != after:
+        await shown.wait()
+    stop()
+    for spec in ({"a": TYPES[after][1]}, {"b": "d"}, {}):
+        applied = await api.ask("PATCH", f"{WIDGETS}/w?fieldManager=m", widget("w", **spec), type=APPLY)
+        if applied.status == 500:
+            assert applied.json["message"].startswith(
+                "failed to create typed live object (/w; example.com/v1, Kind=Widget): "
+            )
+        assert applied.status in (200, 422, 500), applied
+    for accept in ("application/json", "application/yaml", TABLE):
+        assert (await api.ask("GET", WIDGETS, headers={"Accept": accept})).status == 200
+    assert (await api.ask("DELETE", f"{WIDGETS}/w")).status == 200
+
+
+@pytest.mark.parametrize("sent", TYPES)
+@pytest.mark.parametrize("declared", TYPES)
+async def test_what_a_policy_is_to_edit_is_not_validated_yet(api: Served, sent: str, declared: str) -> None:
+    await api.post(DEFINITIONS, definition(version(spec=typed_spec(declared))))
+    await established(api)
+    rules = [{"apiGroups": ["example.com"], "apiVersions": ["*"], "operations": ["CREATE"], "resources": ["widgets"]}]
+    edit = "Object{spec: Object.spec{a: %s}}"
+    value = {
+        "map of lists": "{'a': ['c']}",
+        "struct": "Object.spec.a{name: 'c'}",
+        "list map": "[Object.spec.a{name: 'c'}]",
+    }
+    value |= {"text": "'c'", "number": "2", "list": "['c']", "set": "['c']"}
+    spec = {
+        "matchConstraints": {"resourceRules": rules},
+        "reinvocationPolicy": "Never",
+        "mutations": [
+            {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": edit % value[declared]}}
+        ],
+    }
+    group = "/apis/admissionregistration.k8s.io/v1"
+    await api.post(f"{group}/mutatingadmissionpolicies", {"metadata": {"name": "p"}, "spec": spec})
+    await api.post(f"{group}/mutatingadmissionpolicybindings", {"metadata": {"name": "b"}, "spec": {"policyName": "p"}})
+    made = await api.ask("POST", WIDGETS, widget("w", a=TYPES[sent][1]))
+    assert made.status in (201, 422), made

@@ -286,7 +286,7 @@ def status_of(code: int, body: bytes) -> dict[str, Any]:
     """The ``Status`` in an answer; one is made up if the answer has none, for example because a proxy wrote it."""
     try:
         answer = msgspec.json.decode(body)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         answer = None
     if isinstance(answer, dict) and answer.get("kind") == "Status":
         return answer

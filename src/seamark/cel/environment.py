@@ -8,15 +8,16 @@ from typing import Any
 
 from seamark.cel.checker import check
 from seamark.cel.compiling import Code, Meter
-from seamark.cel.cost import PER_CALL_LIMIT, Range, estimate
-from seamark.cel.errors import CompileError, Mistake
+from seamark.cel.cost import CHECK_COST, PER_CALL_LIMIT, Range, estimate
+from seamark.cel.errors import CompileError, CostError, Mistake
 from seamark.cel.library import functions, grouped
 from seamark.cel.nodes import Ident, Node, children
 from seamark.cel.parser import DEEPEST, parse
 from seamark.cel.types import UNKNOWN_SIZE, Overload, Type, named_type
-from seamark.haste import spend
+from seamark.haste import Costly, left_at_once, spend
 
 STEPS_PER_EXPRESSION, STEPS_PER_LETTER = 5000, 300  # to compile one
+STEPS_PER_COST = 200
 
 
 class Environment:
@@ -105,6 +106,11 @@ class Program:
         return frozenset(found)
 
     @cached_property
+    def _questions(self) -> int:
+        """How many questions to the authorizer fit into an evaluation."""
+        return PER_CALL_LIMIT // CHECK_COST if any(name.startswith("authorizer") for name in self.names) else 0
+
+    @cached_property
     def _code(self) -> Code:
         return Code(self._node, self._variables)
 
@@ -112,12 +118,27 @@ class Program:
         """The value for these variables.
 
         Raises :class:`seamark.cel.errors.EvaluationError`, or :class:`seamark.cel.errors.CostError` if it costs more
-        than ``limit``, or more than is left of a ``budget`` that several evaluations share.
+        than ``limit``, or more than is left of a ``budget`` that several evaluations share.  On the event loop there is
+        :class:`seamark.haste.Costly` when it has taken long; then nothing of the budget is used.
         """
-        meter = Meter(limit if budget is None else min(limit, budget.left))
-        start = meter.left
+        most = limit if budget is None else min(limit, budget.left)
+        left = left_at_once()
+        room = most if left is None else min(most, self._affordable(left[0]))
+        meter = Meter(room)
         try:
             return self._code.evaluate(given, meter)
+        except CostError:
+            if left is None or room == most:
+                raise
+            left[0], meter.left = 0, room
+            raise Costly from None
         finally:
+            used = room - meter.left
             if budget is not None:
-                budget.left -= start - meter.left
+                budget.left -= used
+            if left is not None:
+                left[0] -= used % CHECK_COST * STEPS_PER_COST
+
+    def _affordable(self, steps: int) -> int:
+        """What it may cost on the event loop.  A question to the authorizer costs much and takes little."""
+        return max(0, steps) // STEPS_PER_COST + self._questions * CHECK_COST

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from seamark.access.portforward.tunnels import PodKey
+from seamark.kinds.values.addresses import canonical
 from seamark.kinds.values.hosts import bracketed
 from seamark.rules.objects.endpointslice import EndpointSlice
 from seamark.rules.objects.pod import Pod
@@ -41,7 +42,7 @@ def of_port(service: Service, port: ServicePort, slices: Iterable[EndpointSlice]
                 if target is not None and target.kind == "Pod":
                     pod = (target.namespace or service.metadata.namespace, target.name, target.uid)
                 # All addresses of one endpoint are the same backend; Kubernetes uses the first.
-                made = Backend(endpoint.addresses[0], listed.port, pod, endpoint.hostname or "")
+                made = Backend(canonical(endpoint.addresses[0]), listed.port, pod, endpoint.hostname or "")
                 # In a dual-stack Service a Pod has an endpoint in each family, and the API knows only the Pod.
                 found.setdefault((pod[1] if pod else made.address, made.port), made)
     return sorted(found.values(), key=lambda backend: (backend.address, backend.port))

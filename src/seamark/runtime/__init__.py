@@ -7,5 +7,5 @@
 - ``ledger``: remembers our own writes until the informer shows them, so that nothing is written twice
 - ``manager``: starts the controllers of a process once their informers have listed everything, and stops them
 - ``supervisor``: starts a part of the process again when it fails, and says which part failed and why
-- ``turns``: work that comes from many clients, of which none keeps the others waiting
+- ``turns``: work that comes from many clients, or has very many steps, and keeps no other client waiting
 """

@@ -1,4 +1,4 @@
-"""Work that comes from many clients: each has its turn, so that none keeps the others waiting."""
+"""Work of many clients, or of very many steps: each client has its turn, so that none keeps the others waiting."""
 
 from __future__ import annotations
 
@@ -9,6 +9,24 @@ from collections.abc import Callable
 
 # Seconds of such work after which the event loop looks at all connections again.
 TURN = 0.002
+
+
+# Steps of a task, of a few microseconds each, after which others have their turn.
+STEPS = 500
+
+
+class Steps:
+    """Work of one task that may have very many steps."""
+
+    def __init__(self) -> None:
+        self._taken = 0
+
+    async def take(self, count: int) -> None:
+        """Called with each so many steps."""
+        self._taken += count
+        if self._taken >= STEPS:
+            self._taken = 0
+            await asyncio.sleep(0)
 
 
 class Turns:

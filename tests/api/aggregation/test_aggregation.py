@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
+import contextlib
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -11,11 +13,12 @@ import aiohttp
 import pytest
 from msgspec.structs import replace
 from tests.api.aggregation.extension_server import AGGREGATED_FORM, GROUP, RESOURCES, ROOT, VERSION, ExtensionServer
-from tests.api.served import ADMIN, OTHER, Served, served
+from tests.api.served import ADMIN, OTHER, TOKENS, Served, served
 
 from seamark.api.aggregation import asking
 from seamark.api.aggregation.asking import LONGEST_DOCUMENT, MOST_RESOURCES
 from seamark.api.aggregation.front_proxy import FrontProxy
+from seamark.api.authorization import User
 from seamark.api.openapi.discovery import AGGREGATED
 from seamark.api.outgoing.targets import Client
 
@@ -150,6 +153,65 @@ async def test_an_upgrade_is_passed_through(reaching: aiohttp.ClientSession) -> 
         for word in ("hello", "you"):
             await socket.send_str(word)
             assert await socket.receive_str() == f"heard {word}"
+
+
+@pytest.mark.parametrize("head", ["HTTP/1.1", "HTTP/1.1 x", "HTTP/1.1 2000 OK", "x", "HTTP/2 101", "HTTP/1.1 1010"])
+async def test_an_answer_that_is_none_is_no_upgrade(
+    api: Served, extension: ExtensionServer, client: aiohttp.ClientSession, head: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await available(api, extension)
+    closed = []
+
+    class Writer:
+        def close(self) -> None:
+            closed.append(head)
+
+    async def tunnel(*_: object) -> tuple[bytes, None, Writer]:
+        return f"{head}\r\n\r\n".encode(), None, Writer()
+
+    monkeypatch.setattr(api.api.aggregation.servers, "tunnel", tunnel)
+    upgrade = {"Upgrade": "websocket", "Connection": "Upgrade"}
+    async with client.get(FLUNDERS, headers=upgrade) as answer:
+        assert (answer.status, (await answer.json())["kind"]) == (200, "FlunderList")
+    assert closed == [head]
+
+
+@pytest.mark.parametrize("upgrade", [{}, {"Upgrade": "websocket", "Connection": "Upgrade"}])
+async def test_a_name_cannot_add_headers(tmp_path: Path, extension: ExtensionServer, upgrade: dict[str, str]) -> None:
+    """A client certificate may name anybody; in a header, what follows a line break would be another header."""
+    names = ("jane\r\nX-Remote-Group: system:masters", "jane\nX-Remote-User: admin", "jane\0", "jane\x7f")
+    tokens = {f"token-{n}": User(name, ("system:masters",)) for n, name in enumerate(names)}
+    async with served(front_proxy=FrontProxy(tmp_path / "front"), tokens={**TOKENS, **tokens}) as api:
+        await api.post("/api/v1/namespaces", {"metadata": {"name": "wardle"}})
+        await available(api, extension)
+        before = len(extension.requests)
+        for token in tokens:
+            answer = await api.ask("GET", FLUNDERS, token=token, headers=upgrade)
+            assert (answer.status, answer.body.startswith(b"error trying to reach service: ")) == (503, True)
+        assert len(extension.requests) == before
+
+
+async def test_who_does_not_wait_is_not_waited_for(
+    api: Served, extension: ExtensionServer, client: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server may never answer: what waits for it goes with its client."""
+    await available(api, extension)
+    asked, gone = asyncio.Event(), asyncio.Event()
+
+    @contextlib.asynccontextmanager
+    async def hang(*_: object) -> AsyncIterator[None]:
+        asked.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            gone.set()
+        yield
+
+    monkeypatch.setattr(api.api.aggregation.servers, "answer", hang)
+    asking = asyncio.create_task(client.get(FLUNDERS))
+    await asked.wait()
+    asking.cancel()
+    await gone.wait()
 
 
 async def test_discovery_has_the_other_servers_group_in_its_place(api: Served, extension: ExtensionServer) -> None:

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from seamark.api.conversion.review import answered, checked, review
-from seamark.api.webhooks.review import Refused
+from seamark.api.webhooks.review import LONGEST_SHOWN, Refused
+from seamark.kinds.language.scalars import DEEPEST
 
 HEAD = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview"}
 ORIGINAL = {
@@ -83,6 +84,23 @@ def test_an_object_that_is_no_longer_the_same_is_refused(changes: Any, sentence:
     with pytest.raises(Refused) as refused:
         checked(ORIGINAL, {**CONVERTED, **changes}, wanted="example.com/v2")
     assert str(refused.value).startswith(f"returned invalid {sentence}")
+
+
+@pytest.mark.parametrize("levels", [DEEPEST + 1, 800])
+def test_an_object_that_is_nested_too_deep_is_refused(levels: int) -> None:
+    deep = json.loads("[" * levels + "]" * levels)
+    with pytest.raises(Refused, match="exceeded max depth"):
+        checked(ORIGINAL, {**CONVERTED, "spec": deep}, wanted="example.com/v2")
+
+
+@pytest.mark.parametrize("key", ["apiVersion", "kind", "metadata", "spec"])
+def test_little_of_a_wrong_object_is_told(key: str) -> None:
+    long = "x" * 10 * LONGEST_SHOWN
+    wrong: Any = {"metadata": {**ORIGINAL["metadata"], "name": long}, "spec": long}.get(key, long)  # type: ignore[dict-item]
+    changes = {key: wrong} if key != "spec" else {"kind": "", "spec": long}
+    with pytest.raises(Refused) as refused:
+        checked(ORIGINAL, {**CONVERTED, **changes}, wanted="example.com/v2")
+    assert len(str(refused.value)) < 2 * LONGEST_SHOWN
 
 
 def test_only_labels_and_annotations_of_the_metadata_may_change() -> None:

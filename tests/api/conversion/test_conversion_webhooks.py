@@ -9,9 +9,10 @@ from typing import Any
 import msgspec
 import pytest_asyncio
 from called_servers import Trusted
-from converting import COUNT, DEFINITION, V1, V2, Converter, changed, changed_storage, serving, widget
+from converting import COUNT, DEFINITION, V1, V2, Converter, changed, changed_storage, moved, serving, widget
 from served import Served, served
 
+from seamark.api.state import forms
 from seamark.controllers.housekeeping.everything import Bare
 from seamark.kinds.extensions.custom import STORED_VERSION
 from seamark.kinds.resource import Resource
@@ -42,6 +43,22 @@ async def test_an_object_is_read_in_the_version_asked_for_and_converted_once(api
         assert (found["apiVersion"], found["spec"]) == ("example.com/v2", {"count": 5})
         assert found["metadata"] == made["metadata"]
     assert converter.questions() == [("example.com/v2", ["a/v1"])]
+
+
+async def test_an_object_that_becomes_very_long_is_refused_and_not_kept(api: Served, converter: Converter) -> None:
+    await api.post(V1, widget("a", size=5))
+    extra = {"extra": "x" * forms.LONGEST}
+    converter.change = lambda obj, wanted: {**moved(obj, wanted), "spec": {"count": 1, **extra}}
+    for _ in range(2):  # it is asked each time
+        refused = await api.ask("GET", f"{V2}/a")
+        assert (refused.status, len(refused.body) < 1000) == (500, True)
+        assert refused.json["message"].startswith("conversion webhook for Widget returned default/a with more than ")
+    assert len(converter.questions()) == 2
+    entry = api.api.cache.of(WIDGETS_V2).get("default/a")
+    assert entry is not None
+    assert all(kind.resource != WIDGETS_V2 for kind in entry.forms or ())
+    extra.clear()
+    assert (await api.get(f"{V2}/a"))["spec"] == {"count": 1}
 
 
 async def test_a_list_of_objects_stored_in_different_versions_asks_once_for_those_of_the_other(

@@ -11,6 +11,7 @@ from served import ADMIN, OTHER, served
 from seamark.api.http.incoming import MAX_BODY
 from seamark.api.http.issuer import keys_beside
 from seamark.api.http.messages import Request, Response, Streaming
+from seamark.api.http.url import MOST_PARAMETERS
 from seamark.api.openapi.documents import OpenApi
 from seamark.haste import LARGE_YAML
 from seamark.kinds.language import yaml_text
@@ -87,6 +88,16 @@ async def test_a_long_list_counts_until_it_is_sent_and_waits_while_others_fill_t
     assert (await api.ask("GET", f"{BASE}/c1")).status == 200
     first.load.release()
     assert (await second).body == first.body
+
+
+@pytest.mark.parametrize("path", [BASE, "/version", "/api", "/nope", "/apis/apps/v1/deployments", "/livez"])
+async def test_queries_with_very_many_parameters_are_refused(api, path):
+    for query in ("&" * MOST_PARAMETERS, "pretty=1" + "&x" * MOST_PARAMETERS, "watch=1" + "&x" * MOST_PARAMETERS):
+        for token in (ADMIN, OTHER, None):
+            # Documents have no use for a query, and do not look at it.
+            assert (await api.ask("GET", path, query=query, token=token)).status in (200, 400, 403)
+        if path == BASE:
+            assert (await api.ask("POST", path, {"metadata": {"name": "a"}}, query=query)).status == 400
 
 
 async def test_indented_for_people(api):

@@ -303,6 +303,13 @@ def test_a_body_too_large_is_read_and_forgotten_then_cut_off():
     assert transport.take().startswith(b"HTTP/1.1 413 ")
 
 
+def test_thousands_of_requests_to_upgrade_in_one_go_are_read_like_others():
+    connection, transport, handler = connect()
+    connection.data_received(5000 * get("/x", "Connection: Upgrade", "Upgrade: x"))
+    assert len(handler.requests) == 5000
+    assert not transport.is_closing()
+
+
 @pytest.mark.parametrize("upgrade", ["h2c", "websocket", "SPDY/3.1"])
 def test_who_asks_to_upgrade_is_answered_in_http(upgrade):
     connection, transport, handler = connect()

@@ -4,7 +4,17 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from seamark.api.http.negotiate import NONE, PLAIN, STORED, STREAMED, Representation, negotiate, parse_accept
+from seamark.api.http.negotiate import (
+    MOST_PARAMETERS,
+    MOST_TYPES,
+    NONE,
+    PLAIN,
+    STORED,
+    STREAMED,
+    Representation,
+    negotiate,
+    parse_accept,
+)
 from seamark.errors import NotAcceptable
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
@@ -75,3 +85,11 @@ def test_any_header_is_read_or_refused(accept):
     assert found.format != "yaml" or "application/yaml" in accept
     assert found.as_ in ("", "Table")
     assert not found.as_ or "as=Table" in accept
+
+
+def test_of_very_many_types_and_parameters_the_first_are_looked_at() -> None:
+    assert len(parse_accept("a/b," * 40_000)) == MOST_TYPES
+    assert len(parse_accept("a/b" + "".join(f";p{n}=v" for n in range(10_000)))[0].parameters) < MOST_PARAMETERS
+    assert negotiate("a/b," * (MOST_TYPES - 1) + "application/yaml", STORED) == Representation("yaml")
+    with pytest.raises(NotAcceptable):
+        negotiate("a/b," * MOST_TYPES + "application/yaml", STORED)

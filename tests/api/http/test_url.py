@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seamark.api.http.url import (
+    MOST_PARAMETERS,
     check_timeout,
     delete_options,
     flag,
@@ -114,6 +115,12 @@ def test_a_query_keeps_every_value():
         "d": ["ä\ufffd"],
     }
     assert parse_query("") == {}
+
+
+def test_very_many_parameters_are_refused_before_they_are_read() -> None:
+    assert len(parse_query("&".join(f"p{n}=" for n in range(MOST_PARAMETERS)))) == MOST_PARAMETERS
+    with pytest.raises(BadRequest):
+        parse_query("&" * MOST_PARAMETERS)
 
 
 @pytest.mark.parametrize(

@@ -183,6 +183,9 @@ async def test_reviews_of_fixed_tokens(api):
 # --- forgeries ---------------------------------------------------------------------------------------------
 
 
+DEEP = b"[" * 5000 + b"]" * 5000
+
+
 def encoded(value: Any) -> str:
     return base64.urlsafe_b64encode(json.dumps(value).encode()).rstrip(b"=").decode()
 
@@ -196,6 +199,10 @@ def forgeries(ring: KeyRing, good: str) -> dict[str, str]:
     strong = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     _, payload, signature = good.split(".")
     master = {**claims, "sub": "system:serviceaccount:kube-system:admin"}
+    deep, nested = (
+        base64.urlsafe_b64encode(json.dumps({**each, "x": 0}).encode().replace(b'"x": 0', b'"x":' + DEEP)).decode()
+        for each in (claims, head)
+    )
 
     def made(header: Any, signed: bytes = b"") -> str:
         return f"{encoded(header)}.{payload}.{base64.urlsafe_b64encode(signed).rstrip(b'=').decode()}"
@@ -233,6 +240,10 @@ def forgeries(ring: KeyRing, good: str) -> dict[str, str]:
         "spaces": f" {good}",
         "two tokens": f"{good}.{good}",
         "claims that are no object": f"{encoded(head)}.{encoded([1])}.{signature}",
+        "claims that are nested deep": f"{encoded(head)}.{deep}.{signature}",
+        "a header that is nested deep": f"{nested}.{payload}.{signature}",
+        "an algorithm that is a list": made({"alg": [], "kid": key.id}),
+        "an algorithm that is an object": made({"alg": {}}),
         "not UTF-8": f"{encoded(head)}.{base64.urlsafe_b64encode(bytes([0xFF, 0xFE])).decode()}.{signature}",
     }
 

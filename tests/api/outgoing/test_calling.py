@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import threading
 from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from free_ports import free_port
 from seamark.api.outgoing import calling
 from seamark.api.outgoing.calling import CallFailed, Outgoing
 from seamark.api.outgoing.targets import Client, Reference
+from seamark.haste import LARGE_WITH_FEW_ENTRIES
 from seamark.kinds.resource import NODES, SERVICES, Resource
 from seamark.kinds.wellknown import SIMULATED_ANNOTATION
 
@@ -149,6 +151,34 @@ async def test_an_answer_without_end_is_given_up(
     async with trusted.server(endless) as server:
         with pytest.raises(CallFailed, match="longer than 5000 bytes"):
             await post(outgoing, Client(url=server.url, authority=trusted.pem))
+
+
+async def test_nothing_is_asked_once_the_server_stops(outgoing: Outgoing, trusted: Trusted) -> None:
+    async with trusted.server(echo) as server:
+        await outgoing.close()
+        with pytest.raises(CallFailed, match="stopping"):
+            await post(outgoing, Client(url=server.url, authority=trusted.pem))
+        assert server.connections == 0
+
+
+async def test_who_asks_says_how_long_an_answer_may_be(outgoing: Outgoing, trusted: Trusted) -> None:
+    async with trusted.server(echo) as server:
+        client = Client(url=server.url, authority=trusted.pem)
+        for size, fits in ((1000, True), (1001, False)):
+            asking = outgoing.post(client, b"x" * size, seconds=600.0, accept="*/*", longest=1000)
+            if fits:
+                assert (await asking).body == b"x" * size
+            else:
+                with pytest.raises(CallFailed, match="longer than 1000 bytes"):
+                    await asking
+
+
+@pytest.mark.parametrize(("size", "here"), [(LARGE_WITH_FEW_ENTRIES - 1, True), (LARGE_WITH_FEW_ENTRIES, False)])
+async def test_a_long_answer_is_read_in_a_thread(outgoing: Outgoing, size: int, here: bool) -> None:
+    answer = calling.Answer(200, "", b"x" * size)
+    found = await outgoing.understood(answer, lambda body: (len(body), threading.get_ident()))
+    assert found[0] == size
+    assert (found[1] == threading.get_ident()) is here
 
 
 async def test_an_answer_can_be_read_as_it_comes(outgoing: Outgoing, trusted: Trusted) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from seamark.api.webhooks.review import REVIEWS, Refused, denial, read, unfit, verdict
+from seamark.api.webhooks.review import LONGEST_SHOWN, LONGEST_YAML, REVIEWS, Refused, denial, read, unfit, verdict
 
 HEAD = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}
 
@@ -37,12 +37,27 @@ def test_an_answer_of_http_may_be_none(status: int, type: str, body: bytes, why:
         (b'{"kind":"AdmissionReview"}', "Object 'apiVersion' is missing in"),
         (b'{"kind":"X","apiVersion":"v1"}', 'no kind "X" is registered for version "v1" in scheme'),
         (b"a: [", "json parse error"),
+        (b"a: " + b"x" * LONGEST_YAML, "the answer is too long, and no JSON"),
     ],
 )
 def test_a_body_may_be_no_review(body: bytes, why: str) -> None:
     with pytest.raises(Refused) as refused:
         read(body, REVIEWS)
     assert why in str(refused.value)
+
+
+def test_little_of_a_long_answer_is_told() -> None:
+    long = "x" * 10 * LONGEST_SHOWN
+    for body in (
+        f'{{"a":"{long}"}}',
+        f'{{"kind":"{long}","apiVersion":"{long}"}}',
+        f'{{"kind":["{long}"],"apiVersion":1}}',
+    ):
+        with pytest.raises(Refused) as refused:
+            read(body.encode(), REVIEWS)
+        assert len(str(refused.value)) < 3 * LONGEST_SHOWN
+    for status in (403, 500):
+        assert len(unfit(status, "text/plain", long.encode())) < 2 * LONGEST_SHOWN
 
 
 def test_a_review_may_be_yaml() -> None:
@@ -58,6 +73,9 @@ OLD = {**HEAD, "apiVersion": "admission.k8s.io/v1beta1"}
         (HEAD, False, "webhook response was absent"),
         ({**HEAD, "response": {"uid": "v"}}, False, 'expected response.uid="u", got "v"'),
         ({**HEAD, "response": {"uid": "u", "allowed": "yes"}}, False, "cannot unmarshal"),
+        ({**HEAD, "response": {"uid": "u", "status": {"message": 5}}}, False, "cannot unmarshal"),
+        ({**HEAD, "response": {"uid": "u", "status": {"details": {"causes": [5]}}}}, False, "cannot unmarshal"),
+        ({**HEAD, "response": {"uid": "u", "status": {"code": "x"}}}, False, "cannot unmarshal"),
         ({**OLD, "response": {"uid": "u"}}, False, "expected webhook response of admission.k8s.io/v1"),
         (
             {**HEAD, "response": {"uid": "u", "patch": "e30="}},
@@ -82,6 +100,7 @@ def test_a_review_may_be_no_answer(answer: Any, mutating: bool, why: str) -> Non
         (None, 400, "denied the request without explanation"),
         ({"code": 200, "reason": "because"}, 400, "denied the request: because"),
         ({"code": 451, "message": "law", "reason": "Law"}, 451, "denied the request: law"),
+        ({"code": 99999}, 400, "denied the request without explanation"),
         (json.loads('{"code": "x"}'), 400, "denied the request without explanation"),
     ],
 )

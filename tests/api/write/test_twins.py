@@ -245,6 +245,19 @@ def test_some_documents_have_no_twins() -> None:
     assert alike([]) is None
 
 
+def test_a_name_that_is_written_in_another_way_is_not_taken_for_another_text() -> None:
+    def of(text: str) -> tuple[Likeness, str] | None:
+        document = Document(msgspec.json.decode(text), text.encode())
+        return likeness(Target(PodKind(), "default"), document, Caller(User("u"), "2026-01-01T00:00:00Z"))
+
+    assert of('{"metadata": {"labels": {"a": ""}, "name" : "web" }}') is not None
+    # Without that, these two would be alike, and the second would get the labels of the first.
+    assert of(r'{"metadata":{"name":"we\u0062","labels":{"a":"web","b":""}}}') is None
+    assert of(r'{"metadata":{"name":"we\u0062","labels":{"a":"","b":"web"}}}') is None
+    assert of('{"metadata":{},"metadata":{"name":"web"}}') is None
+    assert of('{"metadata":1,"metadata":{"name":"web"}}') is None
+
+
 def test_few_are_kept() -> None:
     twins = Twins()
     likes = [Likeness("default", User("u"), "m", "", str(n).encode()) for n in range(MOST + 1)]

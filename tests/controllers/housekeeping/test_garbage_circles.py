@@ -1,9 +1,15 @@
 """Objects that own each other in a circle, deleted in the foreground."""
 
+import asyncio
+
 import pytest
 from own_cluster import own_cluster
 
+from seamark.controllers.housekeeping.everything import Bare, BareMetadata
+from seamark.controllers.housekeeping.garbage import FOREGROUND, GarbageCollector
 from seamark.kinds.resource import CONFIGMAPS
+from seamark.rules.objects.metadata import OwnerReference
+from seamark.runtime.turns import STEPS
 
 
 def owner(obj, *, blocking=True):
@@ -63,3 +69,59 @@ async def test_what_hangs_off_a_circle_still_blocks_it():
         await own.cluster.patch(CONFIGMAPS, "leaf", {"metadata": {"finalizers": None}}, namespace="default")
         await own.quiet()
         assert await left(own) == []
+
+
+# --- very many of them ---------------------------------------------------------------------------------
+
+
+class Collector(GarbageCollector):
+    """Knows objects that are all being deleted, and counts how often it looks one up in one turn of the event loop."""
+
+    def __init__(self):
+        self._dependants, self._keys, self.things = {}, {}, {}
+        self.looked, self.most, self.dropped = 0, 0, []
+
+    def add(self, uid, *owners):
+        references = tuple(
+            OwnerReference(api_version="v1", kind="ConfigMap", name=each, uid=each, block_owner_deletion=True)
+            for each in owners
+        )
+        meta = BareMetadata(uid, "default", uid, "1", "2026-01-01T00:00:00Z", (FOREGROUND,), references)
+        self.things[uid], self._keys[uid] = Bare(meta), uid
+        for each in owners:
+            self._dependants.setdefault(each, set()).add(uid)
+
+    def layers(self, count, width):
+        """Every object of a layer belongs to all of the one before; returns the last layer."""
+        above = ["top"]
+        for layer in range(count):
+            here = [f"{layer}-{n}" for n in range(width)]
+            for each in here:
+                self.add(each, *above)
+            above = here
+        return above
+
+    def _find(self, key):
+        self.looked += 1
+        self.most = max(self.most, self.looked)
+        asyncio.get_running_loop().call_soon(self._turned)
+        return (CONFIGMAPS, self.things[key]) if key in self.things else None
+
+    def _turned(self):
+        self.looked = 0
+
+    async def _drop_finalizer(self, resource, thing, finalizer):
+        self.dropped.append(thing.metadata.uid)
+
+
+@pytest.mark.parametrize("closed", [False, True], ids=["open", "a circle"])
+@pytest.mark.parametrize("first", ["top", "9-0"])
+async def test_thousands_of_references_are_not_followed_in_one_go(first, closed):
+    collector = Collector()
+    last = collector.layers(10, 40)
+    collector.add("top", *(last if closed else ()))
+    collector.add("leaf", "9-0")
+    await collector._delete_dependants(CONFIGMAPS, collector.things[first])
+    assert collector.most <= STEPS + 1
+    # The leaf waits for nothing, so it blocks what it belongs to.
+    assert collector.dropped == (["top"] if closed and first == "top" else [])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 CONNECT_SECONDS = 10.0
 # What stays as it is in a path; everything else is written as %XX.
 _PLAIN = "/:@!$&'()*+,;=~-._"
+_control = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 
 class Servers:
@@ -78,8 +80,12 @@ class Servers:
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
                 reader, writer = await self._outgoing.connect(client)
-            writer.write(head)
-            return await reader.readuntil(b"\r\n\r\n"), reader, writer
+            try:
+                writer.write(head)
+                return await reader.readuntil(b"\r\n\r\n"), reader, writer
+            except BaseException:
+                writer.close()
+                raise
         except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
             raise CallFailed(str(error) or type(error).__name__) from error
 
@@ -90,7 +96,7 @@ def target(path: str, query: str) -> str:
 
 
 def identity(user: User) -> list[tuple[str, str]]:
-    """The headers that tell an aggregated server who asks."""
+    """The headers that tell an aggregated server who asks; raises :class:`CallFailed` for names that fit in none."""
     headers = [("X-Remote-User", user.name)]
     if user.uid:
         headers.append(("X-Remote-Uid", user.uid))
@@ -98,6 +104,9 @@ def identity(user: User) -> list[tuple[str, str]]:
     for name, values in user.extra:
         header = f"X-Remote-Extra-{quote(name, safe='!#$&*+-.^_`|~')}"
         headers += [(header, value) for value in values]
+    for name, value in headers:
+        if _control.search(value):  # a certificate may name anybody, and a line break would begin another header
+            raise CallFailed(f'net/http: invalid header field value for "{name}"')
     return headers
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Coroutine
 from functools import partial
 
@@ -21,6 +22,7 @@ OWN_HEADERS = frozenset(
     {"content-type", "content-length", "date", "cache-control", "connection", "transfer-encoding", "content-encoding"}
 )
 _PIECE = 64 * 1024
+_switches = re.compile(rb"HTTP/1\.[01] 101[ \r]").match
 
 
 def unavailable(sentence: str) -> Response:
@@ -31,8 +33,9 @@ async def relay(servers: Servers, backend: Backend, request: Request, user: User
     """The other server's answer to a request of a user who may make it."""
     if not backend.available:
         return unavailable("service unavailable")
-    headers = [*passed_on(request.headers), *identity(user), ("X-Forwarded-For", request.peer or "127.0.0.1")]
+    request.waits = asyncio.current_task()
     try:
+        headers = [*passed_on(request.headers), *identity(user), ("X-Forwarded-For", request.peer or "127.0.0.1")]
         if "upgrade" in request.headers:
             return await _switched(servers, backend, request, headers)
         return await _answered(servers, backend, request, headers)
@@ -122,10 +125,9 @@ async def _switched(
     lines += [f"Upgrade: {request.headers['upgrade']}", "Connection: Upgrade"]
     if request.body:
         lines.append(f"Content-Length: {len(request.body)}")
-    asked = "\r\n".join([*lines, "", ""]).encode("latin-1", "replace") + request.body
+    asked = "\r\n".join([*lines, "", ""]).encode() + request.body
     head, reader, writer = await servers.tunnel(client, asked)
-    status = int(head.split(b" ", 2)[1])
-    if status != 101:
+    if not _switches(head):
         # It refuses, which is a whole answer: ask again for it in the ordinary way.
         writer.close()
         return await _answered(servers, backend, request, headers)

@@ -7,8 +7,9 @@ from typing import Any
 
 import msgspec
 
-from seamark.api.webhooks.review import Refused, found_in_go
+from seamark.api.webhooks.review import LONGEST_SHOWN, Refused, found_in_go
 from seamark.errors import Object
+from seamark.kinds.language.scalars import DecodeError, check_depth
 from seamark.kinds.values.fields import one_message
 from seamark.kinds.values.metadata import validate_annotations, validate_labels
 
@@ -62,13 +63,17 @@ def checked(original: Object, converted: Any, *, wanted: str) -> Object:
 
     The sentences go on after "conversion webhook for …".
     """
+    try:
+        check_depth(converted)
+    except DecodeError as error:
+        raise Refused(f"returned invalid object at index 0: {error}") from error
     if not isinstance(converted, dict) or not converted.get("kind"):
-        text = msgspec.json.encode(converted).decode()
+        text = msgspec.json.encode(converted).decode()[:LONGEST_SHOWN]
         raise Refused(f"returned invalid object at index 0: Object 'Kind' is missing in '{text}'")
     for key, name in (("apiVersion", "groupVersion"), ("kind", "kind")):
         expected = wanted if key == "apiVersion" else original["kind"]
         if converted.get(key) != expected:
-            got = converted.get(key, "")
+            got = str(converted.get(key, ""))[:LONGEST_SHOWN]
             raise Refused(f"returned invalid object at index 0: invalid {name} (expected {expected}, received {got})")
     meta, answered = original["metadata"], converted.get("metadata")
     if answered is not None and not isinstance(answered, dict):
@@ -77,7 +82,9 @@ def checked(original: Object, converted: Any, *, wanted: str) -> Object:
     for key, word in (("name", "name"), ("namespace", "namespace"), ("uid", "UID")):
         before, after = meta.get(key, ""), (answered or {}).get(key, "")
         if before != after:
-            raise Refused(f"returned invalid object: must have the same {word}: {before} != {after}")
+            raise Refused(
+                f"returned invalid object: must have the same {word}: {before} != {str(after)[:LONGEST_SHOWN]}"
+            )
     if answered is None:
         raise Refused("returned invalid metadata: missing metadata in converted object")
     return {**converted, "metadata": _restored(meta, answered)}

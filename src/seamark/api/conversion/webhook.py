@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from functools import partial
 
 from seamark.api.conversion.review import REVIEWS, VERSIONS, answered, checked, review
 from seamark.api.outgoing.calling import CallFailed, Outgoing
@@ -94,7 +95,8 @@ class ByWebhook:
             )
             if why := unfit(answer.status, answer.content_type, answer.body):
                 raise Refused(why)
-            return answered(read(answer.body, REVIEWS), version=self._version, uid=uid)
+            found = await self._outgoing.understood(answer, partial(read, kinds=REVIEWS))
+            return answered(found, version=self._version, uid=uid)
         except CallFailed as error:
             raise Refused(f'failed: Post "{with_path(self._client.address)}?{query}": {error}') from error
         except Refused as error:

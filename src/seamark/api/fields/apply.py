@@ -10,6 +10,7 @@ validation, and like the result of an update its times are settled by :func:`man
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -21,6 +22,7 @@ from seamark.api.fields.typed import Struct, struct
 from seamark.api.fields.values import copied
 from seamark.errors import ApiError, BadRequest, Cause, Conflict, Object
 from seamark.kinds.kind import Kind
+from seamark.kinds.language import inner_json
 from seamark.kinds.language.shape import Shape
 from seamark.kinds.subresource import Part
 from seamark.kinds.values.metadata import TOTAL_ANNOTATIONS_LIMIT
@@ -48,7 +50,11 @@ def apply(
     if not entries and live is not None:
         entries = _before_first_apply(known, before, api_version, part, now)
     attempt = _Attempt(known, struct(shape), managed.identity(manager, "Apply", api_version, part.name), now)
-    conflicts, after = attempt.run(config, before, managed.usable(entries, kind))
+    try:
+        step = partial(attempt.run, config, before, managed.usable(entries, kind))
+        conflicts, after = declared.typed(step, before, shape)
+    except declared.Untyped as error:
+        raise ApiError(f"failed to create typed live object ({declared.described(config)}): {error}") from None
     if conflicts and not force:
         if manager == KUBECTL:
             conflicts = _less_last_applied(conflicts, before, shape, api_version)
@@ -176,8 +182,8 @@ def _less_last_applied(conflicts: dict[str, Fields], live: Object, shape: Shape,
     if not text:
         return conflicts
     try:
-        last = msgspec.json.decode(text)
-    except msgspec.DecodeError:
+        last = inner_json.read(text)
+    except inner_json.Unreadable:
         return conflicts
     if not isinstance(last, dict) or last.get("apiVersion") != api_version or declared.mistakes(last, shape):
         return conflicts

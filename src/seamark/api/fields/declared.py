@@ -6,13 +6,16 @@ have a manager.  The sentences are those of Kubernetes' structured-merge-diff li
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from seamark.api.fields import values
 from seamark.api.fields.fieldsets import show_step
 from seamark.api.fields.typed import Listing, key_defaults
 from seamark.errors import Object
 from seamark.kinds.language.shape import ListOf, MapOf, Scalar, Shape, Type
+
+T = TypeVar("T")
 
 _NUMBERS = ("int32", "int64", "float64")
 _STRINGS = ("string", "bytes")
@@ -53,6 +56,24 @@ def summary(found: list[Mistake]) -> str:
     if len(found) == 1:
         return str(found[0])
     return "\n".join(["errors:", *(f"  {mistake}" for mistake in found)])
+
+
+class Untyped(Exception):
+    """An object does not fit its shape; the text says where."""
+
+
+def typed(step: Callable[[], T], obj: Object, shape: Shape) -> T:
+    """What a step makes of an object as it is; raises :class:`Untyped` if that cannot be, because of its types.
+
+    Nothing else is stored of built-in kinds, but the schema of custom resources may change beneath them, and admission
+    sees them before they are validated.
+    """
+    try:
+        return step()
+    except (AttributeError, TypeError, LookupError):
+        if found := mistakes(obj, shape):
+            raise Untyped(summary(found)) from None
+        raise
 
 
 def _struct_mistakes(value: Any, shape: Shape) -> list[Mistake]:

@@ -19,6 +19,8 @@ from typing import Any
 
 import msgspec
 
+from seamark.kinds.language import inner_json
+
 Fields = dict[str, "Fields"]
 
 SELF = "."
@@ -108,8 +110,8 @@ def _canonical_step(step: str) -> str | None:
     if kind not in "kvi":
         return None
     try:
-        value = msgspec.json.decode(text)
-    except msgspec.DecodeError as error:
+        value = inner_json.read(text)
+    except inner_json.Unreadable as error:
         raise MalformedFields(f"not a step of a path: {step!r}") from error
     if kind == "k":
         if not isinstance(value, dict):

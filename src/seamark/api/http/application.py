@@ -36,13 +36,14 @@ from seamark.api.http.render import encode
 from seamark.api.http.url import Query, asked, check_timeout, first, flag, parse, parse_query, selected_name
 from seamark.api.http.verbs import Answer, Call, Verbs, verb_of, warning_headers
 from seamark.api.impersonation import Impersonation, impersonates
+from seamark.api.measuring import AGGREGATED, Measures
 from seamark.api.operations import Operations, attributes
 from seamark.api.state.failures import RETRY_SECONDS, unavailable
 from seamark.clock import Clock
 from seamark.haste import LARGE, Patience, is_large
 from seamark.kinds.admission import Notes, Seats
 from seamark.kinds.kind import Kind
-from seamark.metrics import Distribution, Registry, Value
+from seamark.metrics import Registry
 from seamark.store.protocol import StoreError, Unavailable
 
 log = logging.getLogger("seamark.api")
@@ -130,12 +131,11 @@ class Application:
         self._authorizer = authorizer
         self._levels = levels
         self._impersonation = Impersonation(authorizer)
-        self._metrics = metrics
         self._auditing = auditing
         self._patience = patience
         self._queue: FairQueue[Answer | Awaitable[Answer]] = FairQueue(max_in_flight)
         self._large: FairQueue[Answer | Awaitable[Answer]] = CalmQueue(LARGE_AT_ONCE)
-        self._measures: dict[tuple[str, str, int], tuple[Value, Distribution]] = {}
+        self._measures = Measures(metrics, lambda: {group for group, _ in aggregation.backends})
         operations.kinds.on_change(self._kind_changed)
         metrics.measured(
             "seamark_api_requests_in_flight",
@@ -227,7 +227,7 @@ class Application:
         return answer
 
     def _counted(self, request: Request, answer: Answer, label: Label, began: float) -> None:
-        self._count(label, answer.status, began)
+        self._measures.count(label.verb, label.resource, answer.status, began)
         if self._auditing is not None and label.audited is not None:
             label.audited.annotations = label.annotations or {}
             self._auditing.end(label.audited, request, answer)
@@ -244,40 +244,13 @@ class Application:
         if label.warnings:
             answer.headers = (*answer.headers, *warning_headers(label.warnings))
 
-    def _count(self, label: Label, status: int, began: float) -> None:
-        verb, resource = label.verb, label.resource
-        key = (verb, resource, status)
-        measures = self._measures.get(key)
-        if measures is None:
-            measures = self._measures[key] = (
-                self._metrics.counter(
-                    "seamark_api_requests_total",
-                    "Requests answered.",
-                    verb,
-                    resource,
-                    str(status),
-                    labels=("verb", "resource", "code"),
-                ),
-                self._metrics.histogram(
-                    "seamark_api_request_seconds",
-                    "Time to answer, watches to their first byte.",
-                    verb,
-                    resource,
-                    labels=("verb", "resource"),
-                ),
-            )
-        measures[0].add()
-        measures[1].observe(time.perf_counter() - began)
-
     def _kind_changed(self, old: Kind | None, new: Kind | None) -> None:
         """Forget the measures of a kind that is gone, because definitions may come and go under ever new names."""
         if old is None or new is not None:
             return
         resource = old.resource.qualified
         if all(kind.resource.qualified != resource for kind in self._operations.kinds):
-            self._measures = {key: kept for key, kept in self._measures.items() if key[1] != resource}
-            for label in ("resource", "crd_name"):
-                self._metrics.forget_all(label, resource)
+            self._measures.forget(resource)
 
     # --- routing -----------------------------------------------------------------------------------
 
@@ -295,7 +268,7 @@ class Application:
         acts = impersonates(request.headers)
         path = request.path
         if (backend := self._aggregation.backend_of(path)) is not None:
-            label.verb, label.resource = request.method.lower(), f"aggregated.{backend.group}"
+            label.verb, label.resource = request.method.lower(), f"{AGGREGATED}{backend.group}"
             what = asked(request.method, path, parse_query(request.query))
             return Relayed(label, backend, self._check_path(request, user, label, what, acts=acts))
         if self._documents.serves(path):

@@ -83,19 +83,20 @@ class Incoming:
         self._connection = connection
         self._certificate = certificate
 
-    def feed(self, data: bytes, now: float) -> None:
+    def feed(self, data: bytes, now: float) -> bytes:
+        """Read what has come; returns what is behind a request that asks for another protocol."""
         if self._parser is None:
             self._parser = httptools.HttpRequestParser(self)
         if self._began is None:
             self._began = now
+        rest = b""
         self._unread_size += len(data)
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade as upgrade:
             # What follows is another protocol only if the answer says so: a client waits for it.
             self._parser = httptools.HttpRequestParser(self)
-            if rest := data[upgrade.args[0] :]:
-                self._connection.data_received(rest)
+            rest = data[upgrade.args[0] :]
         except httptools.HttpParserInvalidMethodError:
             # The parser has a list of methods; others are no less well-formed, and nothing here has them.
             if _request_line.match(data):
@@ -106,6 +107,7 @@ class Incoming:
             self._connection.refuse(400, b"malformed HTTP request\n")
         if self._unread_size > MAX_HEAD:
             self._connection.refuse(431, b"request header fields too large\n")
+        return rest
 
     def drop(self) -> None:
         """The connection is gone.

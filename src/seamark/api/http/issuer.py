@@ -9,6 +9,7 @@ import msgspec
 
 from seamark import errors
 from seamark.api.http.messages import Request, Response
+from seamark.api.http.negotiate import MOST_TYPES
 from seamark.api.identity.tokens import ServiceAccountTokens
 
 CONFIGURATION = "/.well-known/openid-configuration"
@@ -47,7 +48,8 @@ class IssuerDiscovery:
         return Response(200, msgspec.json.encode(document), headers=_CACHED)
 
     def keys(self, request: Request) -> Response:
-        accepted = [each.partition(";")[0].strip() for each in request.headers.get("accept", "").split(",")]
+        listed = request.headers.get("accept", "").split(",", MOST_TYPES)[:MOST_TYPES]
+        accepted = [each.partition(";")[0].strip() for each in listed]
         if not {"", "*/*", "application/*", JWKS} & set(accepted):
             raise errors.NotAcceptable(f"406: Not Acceptable\n\nAvailable representations: {JWKS}", details={})
         document = {"keys": [key.published for key in self._tokens.keys.all]}

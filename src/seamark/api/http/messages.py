@@ -33,7 +33,8 @@ class Request(msgspec.Struct, gc=False):
     recorded: bool = False  # whether the audit log shall have what its body says
     parsed: Any = None  # what that is, if the body was read and would take long to read again, or is in protobuf
     subject: Mapping[str, str] = {}  # of which object its body speaks: name, namespace, uid and resourceVersion
-    waits: asyncio.Future[Any] | None = None  # for its turn: cancelled when the client is gone
+    # For its turn, or for another server that may never answer: cancelled when the client is gone.
+    waits: asyncio.Future[Any] | None = None
     gone: bool = False  # the client is
 
 

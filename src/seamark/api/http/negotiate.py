@@ -38,6 +38,11 @@ _FORMATS: dict[str, Format] = {
 _CONTENT_TYPES: dict[Format, str] = {"json": "application/json", "yaml": "application/yaml", "protobuf": PROTOBUF}
 
 
+# Further media types are not looked at, nor further parameters of one: no client has as many, and a head may.
+MOST_TYPES = 100
+MOST_PARAMETERS = 20
+
+
 class Media(msgspec.Struct, frozen=True):
     """One acceptable media type with its parameters."""
 
@@ -79,8 +84,8 @@ NONE: frozenset[str] = frozenset()
 def parse_accept(header: str) -> list[Media]:
     """Media types, best first; among equals the more specific, then the one named first."""
     found: list[Media] = []
-    for part in header.split(","):
-        name, *rest = (piece.strip() for piece in part.split(";"))
+    for part in header.split(",", MOST_TYPES)[:MOST_TYPES]:
+        name, *rest = (piece.strip() for piece in part.split(";", MOST_PARAMETERS)[:MOST_PARAMETERS])
         if not name:
             continue
         parameters = dict(piece.partition("=")[::2] for piece in rest)
@@ -147,7 +152,10 @@ def _negotiate(accept: str, allowed: frozenset[str], *, protobuf: bool) -> Repre
 
 def indented(request: Request, answer: Response) -> Response:
     """The answer with its JSON indented, for people and for clients that ask for it."""
-    asked = first(parse_query(request.query), "pretty") if "pretty" in request.query else ""
+    try:
+        asked = first(parse_query(request.query), "pretty") if "pretty" in request.query else ""
+    except errors.BadRequest:  # which is what the answer says
+        asked = ""
     wanted = asked in ("1", "t", "T", "TRUE", "true", "True")
     if not (wanted or (not asked and request.headers.get("user-agent", "").startswith(_PEOPLE))):
         return answer

@@ -72,7 +72,6 @@ class Connection(asyncio.Protocol):
         "_task",
         "_upgraded",
         "_waiting",
-        "_waits",
         "_writable",
         "busy",
         "incoming",
@@ -91,7 +90,6 @@ class Connection(asyncio.Protocol):
         self._held = 0  # bytes of bodies that are part of ``peers.held``
         self._answering: Request | None = None  # the one that is being answered
         self._task: asyncio.Task[None] | None = None
-        self._waits: asyncio.Future[Any] | None = None  # the turn of the request that waits for one
         self._sending: LongAnswer | None = None
         self._writable: asyncio.Future[None] | None = None  # set while the transport's buffer is full
         self._keep_alive = True
@@ -124,10 +122,10 @@ class Connection(asyncio.Protocol):
         self.incoming.drop()
         self._waiting.clear()
         self.hold(-self._held)
-        if self._waits is not None:
-            self._waits.cancel()
         if self._answering is not None:
             self._answering.gone = True
+            if self._answering.waits is not None:
+                self._answering.waits.cancel()
         self._stop_sending()
         self.resume_writing()
         stream, self.stream = self.stream, None
@@ -140,12 +138,11 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self.last_active = now = time.monotonic()
-        if self.incoming.closed:
-            return
-        if self._upgraded and self.stream is not None:
-            self._take_in_turn(data)
-            return
-        self.incoming.feed(data, now)
+        while data and not self.incoming.closed:
+            if self._upgraded and self.stream is not None:
+                self._take_in_turn(data)
+                return
+            data = self.incoming.feed(data, now)
 
     def _take_in_turn(self, data: bytes) -> None:
         """Nothing further is read until then: a client that sends thousands of short messages delays only itself."""
@@ -267,7 +264,7 @@ class Connection(asyncio.Protocol):
             if isinstance(answer, Response | Streaming):
                 self._answer(answer)
             else:
-                self._waits, self._answering = request.waits, request
+                self._answering = request
                 self._task = asyncio.ensure_future(self._wait(answer))
         self.read_on()
 
@@ -281,7 +278,7 @@ class Connection(asyncio.Protocol):
         except BaseException:
             self.cut()  # a client that gets no answer must not wait for one
             raise
-        self._waits = self._answering = None
+        self._answering = None
         self._answer(made)
         if not self.busy:
             self._next()

@@ -120,8 +120,14 @@ def selected_name(query: Query) -> str:
 # --- queries ---------------------------------------------------------------------------------------
 
 
+# Each takes time before it is known who asks.  To leave out the rest would change what is asked for.
+MOST_PARAMETERS = 4096
+
+
 def parse_query(text: str) -> Query:
-    """Values by name; a name given twice keeps both values."""
+    """Values by name; a name given twice keeps both values.  Raises BadRequest if there are too many."""
+    if text.count("&") >= MOST_PARAMETERS:
+        raise errors.BadRequest(f"the query has more than {MOST_PARAMETERS} parameters")
     query: Query = {}
     if text:
         for name, value in parse_qsl(text, keep_blank_values=True):

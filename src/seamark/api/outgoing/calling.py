@@ -15,12 +15,13 @@ import ssl
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from itertools import count
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
 from seamark.api.outgoing.targets import Address, Client, Unresolvable, addresses
 from seamark.errors import ApiError, Object
+from seamark.haste import LARGE_WITH_FEW_ENTRIES, Patience
 from seamark.kinds.admission import Others
 from seamark.kinds.resource import ENDPOINT_SLICES, NODES, SERVICES
 from seamark.kinds.wellknown import SERVICE_NAME_LABEL, SIMULATED_ANNOTATION
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from yarl import URL
 
     from seamark.access.pod_streams import PodStreams
+
+T = TypeVar("T")
 
 AGENT = "kube-apiserver-admission"
 KEPT_CONTEXTS = 256
@@ -64,11 +67,14 @@ class Outgoing:
             Address, list[socket.socket]
         ] = {}  # in the network of the Pods, each for its next connection
         self._session: aiohttp.ClientSession | None = None
+        self._closed = False
         self._contexts: dict[tuple[str, bytes, bool, object], ssl.SSLContext] = {}
         self._turn = count()
+        self._patience = Patience()
 
     async def close(self) -> None:
-        """Close every connection; requests under way fail."""
+        """Close every connection; requests under way fail, and so do further ones."""
+        self._closed = True
         for each in self._opened.values():
             for unused in each:
                 unused.close()
@@ -77,7 +83,16 @@ class Outgoing:
         if session is not None:
             await session.close()
 
-    async def post(self, client: Client, body: bytes, *, query: str = "", seconds: float, accept: str) -> Answer:
+    async def post(
+        self,
+        client: Client,
+        body: bytes,
+        *,
+        query: str = "",
+        seconds: float,
+        accept: str,
+        longest: int | None = None,
+    ) -> Answer:
         """Post a document and read the answer within so many seconds; raises :class:`CallFailed` if there is none."""
         headers = (("Content-Type", "application/json"), ("Accept", accept), ("User-Agent", AGENT))
         self._connections()  # imports the HTTP library, which is not to be taken from the first one's time
@@ -85,9 +100,15 @@ class Outgoing:
             async with asyncio.timeout(seconds):
                 async with self.open(client, "POST", query=query, headers=headers, body=body) as response:
                     with _foreign_errors(client):
-                        return Answer(response.status, response.content_type, await whole(response))
+                        return Answer(response.status, response.content_type, await whole(response, longest))
         except TimeoutError:
             raise CallFailed("context deadline exceeded") from None
+
+    async def understood(self, answer: Answer, read: Callable[[bytes], T]) -> T:
+        """What an answer says; a long one is read in a thread."""
+        if len(answer.body) < LARGE_WITH_FEW_ENTRIES:
+            return read(answer.body)
+        return await self._patience.hear(read, answer.body)
 
     @contextlib.asynccontextmanager
     async def open(
@@ -200,9 +221,11 @@ class Outgoing:
         return shown.with_host(address[0]).with_port(address[1]), shown.raw_authority, address
 
     def _connections(self) -> aiohttp.ClientSession:
-        """The pool of connections, created on first use because it needs a running event loop."""
+        """The pool of connections, created on first use because it needs a running event loop; raises CallFailed."""
         import aiohttp
 
+        if self._closed:
+            raise CallFailed("the server is stopping")
         if self._session is None:
             connector = aiohttp.TCPConnector(
                 limit=0, ttl_dns_cache=10, keepalive_timeout=KEEPALIVE_SECONDS, socket_factory=self._socket_for

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from seamark.errors import Object
+from seamark.kinds.values.addresses import canonical
 from seamark.kinds.values.hosts import bracketed
 
 if TYPE_CHECKING:
@@ -118,7 +119,8 @@ def addresses(
     ]
     if not ready:
         raise Unresolvable(f'no endpoints available for service "{reference.name}"')
-    found = [(endpoint["addresses"][0], port) for endpoint, port in ready if not simulated(endpoint)]
+    # As they are printed: the system's resolver reads 0177.0.0.1 as 127.0.0.1, and Kubernetes does not.
+    found = [(canonical(endpoint["addresses"][0]), port) for endpoint, port in ready if not simulated(endpoint)]
     if not found:
         endpoint, port = ready[0]
         host, pod = bracketed(endpoint["addresses"][0]), endpoint["targetRef"].get("name", "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from seamark.api.authorization import Authorizer
-from seamark.api.webhooks.plugin import authorizer_of
+from seamark.api.webhooks.evaluating import authorizer_of
 from seamark.api.webhooks.review import Document, options
 from seamark.cel.library.authorizer import Question, ResourceCheck
 from seamark.errors import Object

@@ -6,11 +6,12 @@ second round of admission too, if what the first round left was changed by other
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any, TypeVar
 
 from seamark.api.authorization import Authorizer
-from seamark.api.fields.declared import mistakes, summary
+from seamark.api.fields.declared import Untyped, mistakes, summary, typed
 from seamark.api.fields.merging import merge
 from seamark.api.fields.patch import Inapplicable, TestFailed, edited
 from seamark.api.fields.typed import Listing, Struct, Walker, struct
@@ -18,10 +19,11 @@ from seamark.api.policies.params import Misconfigured, param_kind, params
 from seamark.api.policies.plugin import Policies, refusal
 from seamark.api.policies.policy import BUDGET, Binding, Failure, MutatingPolicy, resulted
 from seamark.api.state.cache import Cache
+from seamark.api.webhooks.evaluating import Evaluation
 from seamark.api.webhooks.patching import take
 from seamark.api.webhooks.reinvoking import Rounds
 from seamark.api.webhooks.review import Document, headed
-from seamark.cel import CelError, CostError
+from seamark.cel import CelError, CostError, Program
 from seamark.cel.compiling import Meter
 from seamark.cel.cost import PER_CALL_LIMIT
 from seamark.cel.values import weight
@@ -33,6 +35,8 @@ from seamark.kinds.language.decode import DecodeError
 from seamark.kinds.resource import MUTATING_POLICIES, MUTATING_POLICY_BINDINGS, Resource
 from seamark.kinds.subresource import Part
 from seamark.kinds.table import Kinds
+
+T = TypeVar("T")
 
 
 class MutatingPolicies(Policies[MutatingPolicy]):
@@ -58,7 +62,7 @@ class MutatingPolicies(Policies[MutatingPolicy]):
             return self.patiently(self.mutate, request)
         if not candidates or not isinstance(request.sub, Part):
             return None
-        return self.performed(self._mutate(request, candidates), request, candidates)
+        return self.performed(self._mutate(request, candidates))
 
     def singles_out(self, request: Request) -> bool:
         try:
@@ -67,17 +71,23 @@ class MutatingPolicies(Policies[MutatingPolicy]):
             return True
 
     async def _mutate(self, request: Request, candidates: Iterable[tuple[MutatingPolicy, Sequence[Binding]]]) -> None:
-        rounds, before = Rounds.of(request, self), request.obj
+        rounds, before, evaluation = Rounds.of(request, self), request.obj, self.evaluation()
         for policy, bindings in candidates:
             if (match := self.matched(request, policy, bindings)) is not None:
-                await self._mutate_by(request, policy, *match, rounds)
+                await self._mutate_by(request, policy, *match, rounds, evaluation)
         if request.obj is not before:
             request.changed = True
             rounds.changed()
         rounds.end(request)
 
     async def _mutate_by(
-        self, request: Request, policy: MutatingPolicy, by: Resource, bindings: Sequence[Binding], rounds: Rounds
+        self,
+        request: Request,
+        policy: MutatingPolicy,
+        by: Resource,
+        bindings: Sequence[Binding],
+        rounds: Rounds,
+        evaluation: Evaluation,
     ) -> None:
         try:
             kind = param_kind(self._kinds, policy.param_kind)
@@ -98,16 +108,22 @@ class MutatingPolicies(Policies[MutatingPolicy]):
                     continue
                 shown = await self.shown(request, by)
                 values = self.given(request, shown, by) | ({} if kind is None else {"params": each})
-                if await self._mutated(request, policy, which, shown, values) and policy.reinvoked:
+                mutated = await self._mutated(request, policy, which, shown, values, evaluation)
+                if mutated and policy.reinvoked:
                     rounds.invoked.add(invocation)
 
     @staticmethod
     async def _mutated(
-        request: Request, policy: MutatingPolicy, which: str, shown: Document, values: dict[str, Any]
+        request: Request,
+        policy: MutatingPolicy,
+        which: str,
+        shown: Document,
+        values: dict[str, Any],
+        evaluation: Evaluation,
     ) -> bool:
         """Do what the mutations say; returns whether the policy looks at the request at all."""
         budget = Meter(BUDGET)
-        wrong = policy.unmatched(values, budget)
+        wrong = await evaluation.of(partial(_within, budget.left, budget, partial(policy.unmatched, values, budget)))
         if wrong is not None:
             _refuse(request, which, wrong)
             return False
@@ -116,8 +132,8 @@ class MutatingPolicies(Policies[MutatingPolicy]):
         current = shown.obj
         for program in policy.mutations:
             try:
-                result = program.evaluate(policy.with_variables({**values, "object": current}, budget), budget)
-                current = _edited(shown.kind, current, result)
+                step = partial(_step, policy, program, shown.kind, {**values, "object": current}, budget)
+                current = await evaluation.of(partial(_within, budget.left, budget, step))
             except CelError as error:
                 _refuse(request, which, policy.failed(resulted(program, error)))
             except TestFailed:
@@ -129,6 +145,17 @@ class MutatingPolicies(Policies[MutatingPolicy]):
         if current != shown.obj:
             await take(request, current, shown.kind)
         return True
+
+
+def _within(left: int, budget: Meter, step: Callable[[], T]) -> T:
+    """A step that may be begun several times, with as much of the budget as the first time."""
+    budget.left = left
+    return step()
+
+
+def _step(policy: MutatingPolicy, program: Program, kind: Kind, values: dict[str, Any], budget: Meter) -> Object:
+    result = program.evaluate(policy.with_variables(values, budget), budget)
+    return _edited(kind, values["object"], result)
 
 
 class _Unmergeable(Exception):
@@ -167,7 +194,10 @@ def _applied(kind: Kind, current: Object, config: Object) -> Object:
     if atomic := ", ".join(_atomics(walker, config, "")):
         sentence = f"may not mutate atomic arrays, maps or structs: {atomic}"
         raise _Unmergeable(f"error applying patch: invalid ApplyConfiguration: {sentence}")
-    return dict(merge(walker, current, config))
+    try:
+        return dict(typed(partial(merge, walker, current, config), current, kind.shape))
+    except Untyped as error:
+        raise _Unmergeable(f"failed to convert original object to typed object: {error}") from None
 
 
 def _atomics(walker: Walker | None, value: Any, path: str) -> Iterator[str]:

@@ -7,7 +7,7 @@ of request is found out once, so a request that none looks at costs a look-up.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Sequence
 from functools import partial
 from typing import Any, Generic, TypeVar
 
@@ -19,6 +19,7 @@ from seamark.api.policies.params import Misconfigured, param_kind, params
 from seamark.api.policies.policy import Binding, Failure, Policy, ValidatingPolicy, binding_of
 from seamark.api.state.cache import Cache
 from seamark.api.state.entries import Entry
+from seamark.api.webhooks.evaluating import Evaluation
 from seamark.api.webhooks.patching import in_version
 from seamark.api.webhooks.review import Document, document
 from seamark.errors import ApiError, Cause, Object
@@ -106,19 +107,15 @@ class Policies(Plugin, Generic[P]):
             return None
         return by, [each for each in bindings if each.match.by(*place, name) and each.match.selects(request)]
 
-    def performed(
-        self, work: Coroutine[Any, Any, None], request: Request, candidates: Iterable[tuple[P, Sequence[Binding]]]
-    ) -> Awaitable[None] | None:
-        """Have the policies evaluated: at once, unless a webhook may have to convert objects for them."""
-        params = (policy.param_kind for policy, _ in candidates if policy.param_kind is not None)
-        kinds = (self._kinds.by_kind(each["apiVersion"], each["kind"]) for each in params)
-        if any(kind is not None and kind.conversion is not None for kind in (request.kind, *kinds)):
-            return work
+    def performed(self, work: Coroutine[Any, Any, None]) -> Awaitable[None] | None:
+        """Have policies evaluated: at once, unless that takes long, or a webhook has to convert objects for them."""
         try:
-            work.send(None)
+            return _Begun(work, work.send(None))
         except StopIteration:
             return None
-        raise AssertionError("nothing but conversion waits")
+
+    def evaluation(self) -> Evaluation:
+        return Evaluation(self._patience)
 
     def given(self, request: Request, shown: Document, by: Resource) -> dict[str, Any]:
         """What expressions are given of a request that a policy matches by this resource."""
@@ -196,19 +193,22 @@ class ValidatingPolicies(Policies[ValidatingPolicy]):
             candidates = self.candidates(request)
         except Costly:
             return self.patiently(self.validate, request)
-        return self.performed(self._validate(request, candidates), request, candidates) if candidates else None
+        return self.performed(self._validate(request, candidates)) if candidates else None
 
     async def _validate(
         self, request: Request, candidates: Iterable[tuple[ValidatingPolicy, Sequence[Binding]]]
     ) -> None:
         first: ApiError | None = None
+        evaluation = self.evaluation()
         for policy, bindings in candidates:
-            found = await self._judged(request, policy, bindings)
+            found = await self._judged(request, policy, bindings, evaluation)
             first = first or found
         if first is not None:
             raise first
 
-    async def _judged(self, request: Request, policy: ValidatingPolicy, bindings: Sequence[Binding]) -> ApiError | None:
+    async def _judged(
+        self, request: Request, policy: ValidatingPolicy, bindings: Sequence[Binding], evaluation: Evaluation
+    ) -> ApiError | None:
         """Why the policy refuses the request, if it does; warns and notes what its bindings say."""
         match = self.matched(request, policy, bindings)
         if match is None:
@@ -222,7 +222,7 @@ class ValidatingPolicies(Policies[ValidatingPolicy]):
         notes: dict[str, list[str]] = {}
         values = self.given(request, await self.shown(request, match[0]), match[0])
         for binding in match[1]:
-            for failure in await self._failures(request, policy, binding, kind, values, notes):
+            for failure in await self._failures(request, policy, binding, kind, values, notes, evaluation):
                 found = self._acted(request, policy, binding, failure)
                 first = first or found
         if request.notes is not None:
@@ -238,6 +238,7 @@ class ValidatingPolicies(Policies[ValidatingPolicy]):
         kind: Kind | None,
         values: Object,
         notes: dict[str, list[str]],
+        evaluation: Evaluation,
     ) -> list[Failure]:
         """What the request fails by; ``notes`` gets what the audit log is to say, each value once."""
         try:
@@ -246,7 +247,8 @@ class ValidatingPolicies(Policies[ValidatingPolicy]):
             return policy.failed(str(error), certain=True)
         failures: list[Failure] = []
         for each in found:
-            wrong, said = policy.judge({**values, "params": each} if kind is not None else values)
+            given = {**values, "params": each} if kind is not None else values
+            wrong, said = await evaluation.of(partial(policy.judge, given))
             failures += wrong
             for key, value in said.items():
                 if value not in notes.setdefault(key, []):
@@ -270,6 +272,26 @@ class ValidatingPolicies(Policies[ValidatingPolicy]):
             # Of several failures, Kubernetes keeps the first.
             request.notes.annotate(FAILURE_NOTE, msgspec.json.encode([said]).decode())
         return refusal(request, which, failure) if failure.certain or "Deny" in binding.actions else None
+
+
+class _Begun(Awaitable[None]):
+    """The rest of a coroutine, and the future that it waits for."""
+
+    def __init__(self, work: Coroutine[Any, Any, None], waits_for: Any) -> None:
+        self._work, self._waits_for = work, waits_for
+
+    def __await__(self) -> Generator[Any, Any, None]:
+        waits_for = self._waits_for
+        try:
+            while True:
+                try:
+                    yield waits_for
+                except BaseException as error:
+                    waits_for = self._work.throw(error)
+                else:
+                    waits_for = self._work.send(None)
+        except StopIteration:
+            return
 
 
 def refusal(request: Request, which: str, failure: Failure) -> ApiError:

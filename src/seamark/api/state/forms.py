@@ -11,10 +11,13 @@ import asyncio
 from collections.abc import Iterable, Sequence
 
 from seamark.api.state.entries import Entry
+from seamark.errors import ApiError
 from seamark.kinds.conversion import Conversion
 from seamark.kinds.kind import Kind
 
 AT_ONCE = 500  # objects in one question
+# What is kept of one object in another version.  Of what is stored, none is half as long.
+LONGEST = 4 * 1024 * 1024
 
 
 async def converted(kind: Kind, entries: Iterable[Entry]) -> None:
@@ -41,13 +44,16 @@ def _ask(kind: Kind, conversion: Conversion, entries: Sequence[Entry]) -> None:
 async def _convert(kind: Kind, conversion: Conversion, entries: Sequence[Entry]) -> None:
     try:
         objects = await conversion.shown([entry.decode() for entry in entries])
+        for entry, obj in zip(entries, objects, strict=True):
+            if len(entry.keep(kind, obj).tail) > LONGEST:
+                raise ApiError(
+                    f"conversion webhook for {kind.resource.kind} returned {entry.path} with more than {LONGEST} bytes"
+                )
     except BaseException:
         for entry in entries:  # The next one who needs them asks again.
             if entry.forms is not None:
                 entry.forms.pop(kind, None)
         raise
-    for entry, obj in zip(entries, objects, strict=True):
-        entry.keep(kind, obj)
 
 
 def _noticed(task: asyncio.Task[None]) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from seamark.errors import ApiError, BadRequest
-from seamark.kinds.language import json_scan
+from seamark.kinds.language import inner_json, json_scan
 from seamark.kinds.language.decode import found
 from seamark.kinds.values.fields import show
 
@@ -99,10 +99,10 @@ def _unwrapped(token: str) -> bytes:
 def _read(raw: bytes) -> Continue:
     try:
         json_scan.check(raw)
-        value = msgspec.json.decode(raw)
+        value = inner_json.read(raw)
     except json_scan.SyntaxFault as fault:
         raise _invalid(f"{_NOT_VALID}: {fault}") from fault
-    except msgspec.DecodeError as error:  # texts that are not UTF-8, which no token of ours has
+    except inner_json.Unreadable as error:  # not UTF-8, or very deep, as no token of ours is
         raise _invalid(_NOT_VALID) from error
     if value is None:
         value = {}
@@ -113,8 +113,9 @@ def _read(raw: bytes) -> Continue:
     fields: dict[str, Any] = {}
     for name, type, go_type in _FIELDS:
         given = value.get(name)
-        if given is not None and given.__class__ is not type:
-            number = f" {given}" if isinstance(given, float) else ""
+        large = isinstance(given, int) and not -(2**63) <= given < 2**63
+        if given is not None and (given.__class__ is not type or large):
+            number = f" {given}" if isinstance(given, float) or large else ""
             raise _invalid(
                 f"{_NOT_VALID}: json: cannot unmarshal {found(given)}{number} into Go struct field "
                 f"continueToken.{name} of type {go_type}"

@@ -77,6 +77,7 @@ class Connecting:
             endpoint = random.choice(proxying.service_endpoints(found, slices, port, tls=tls))
         if not path and request.method in ("GET", "HEAD") and "upgrade" not in request.headers:
             return proxying.redirect(request)
+        request.waits = asyncio.current_task()
         try:
             return await proxying.relay(self.tasks, await self._reach(target, endpoint), request, path)
         except OSError as error:

@@ -25,11 +25,13 @@ from seamark.api.http.pieces import frame
 from seamark.api.http.stream import Stream
 from seamark.api.streaming.sockets import Tasks
 from seamark.errors import Object
-from seamark.kinds.values.addresses import is_global_unicast
+from seamark.kinds.values.addresses import canonical, is_global_unicast
 from seamark.kinds.values.hosts import bracketed
 
 SMALL = 64 << 10  # bytes of an answer that is passed on as a whole
 _PIECE = 64 << 10
+# A head, or trailers, that go on for longer are no answer: the parser keeps them until they are complete.
+LONGEST_HEAD = 1 << 20
 _LONGEST_TAG = 64 << 10
 _tag = re.compile(rb"<[a-zA-Z][^<>]*>")
 _link = re.compile(
@@ -74,8 +76,7 @@ def pod_endpoint(pod: Object, port: str, *, tls: bool) -> Endpoint:
     address = (pod.get("status") or {}).get("podIP")
     if not address:
         raise errors.BadRequest(f"pod {pod['metadata']['name']} has no address yet")
-    _check_allowed(address)
-    return Endpoint(address, number, tls=tls)
+    return Endpoint(_allowed(address), number, tls=tls)
 
 
 def node_endpoint(node: Object, port: str, *, tls: bool) -> Endpoint:
@@ -87,14 +88,17 @@ def node_endpoint(node: Object, port: str, *, tls: bool) -> Endpoint:
     address = next((each["address"] for each in addresses if each.get("type") == "InternalIP"), None)
     if address is None:
         raise errors.BadRequest(f"node {name} has no address yet")
-    _check_allowed(address)
-    return Endpoint(address, int(port), tls=tls)
+    return Endpoint(_allowed(address), int(port), tls=tls)
 
 
-def _check_allowed(address: str) -> None:
-    """Refuse what stands for this machine or its links, as Kubernetes does: it is reached by who may write a status."""
+def _allowed(address: str) -> str:
+    """Refuse what stands for this machine or its links, as Kubernetes does: it is reached by who may write a status.
+
+    The address is given as it is printed: the system's resolver reads 0177.0.0.1 as 127.0.0.1, and Kubernetes does not.
+    """
     if not is_global_unicast(address):
         raise errors.BadRequest("address not allowed")
+    return canonical(address)
 
 
 def service_endpoints(service: Object, slices: list[Object], port: str, *, tls: bool) -> list[Endpoint]:
@@ -110,7 +114,9 @@ def service_endpoints(service: Object, slices: list[Object], port: str, *, tls: 
             raise errors.ServiceUnavailable(f'no service port {port} found for service "{name}"')
         port = found.get("name") or ""
     endpoints = [
-        Endpoint(each["addresses"][0], number["port"], (each.get("targetRef") or {}).get("kind") == "Pod", tls)
+        Endpoint(
+            canonical(each["addresses"][0]), number["port"], (each.get("targetRef") or {}).get("kind") == "Pod", tls
+        )
         for slice in slices
         for number in slice.get("ports") or ()
         if (number.get("name") or "") == port and number.get("port")
@@ -200,6 +206,7 @@ class _Answer:
         self._parser: Any = httptools.HttpResponseParser(self)
         self._pieces: list[bytes] = []
         self._began = False
+        self._unread = 0  # bytes since the last piece of the body
         self._headless = headless
         self.done = False
         self.status = 0
@@ -221,12 +228,15 @@ class _Answer:
         if not data:
             self.done = True
             return
+        self._unread += len(data)
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade as upgrade:
             self.after = data[upgrade.args[0] :]
         except httptools.HttpParserError as error:
             raise ConnectionResetError(f"malformed HTTP response: {error}") from error
+        if self._unread > LONGEST_HEAD:
+            raise ConnectionResetError("the HTTP response has too many headers")
 
     async def piece(self) -> bytes:
         """Some of the body; none at its end."""
@@ -248,7 +258,7 @@ class _Answer:
     def length(self) -> int:
         """The length that the head tells, or a large number if it tells none."""
         text = self.header("content-length")
-        return int(text) if text.isdecimal() else 1 << 62
+        return int(text) if text.isdecimal() and len(text) < 20 else 1 << 62
 
     # --- httptools' side ---------------------------------------------------------------------------
 
@@ -265,6 +275,7 @@ class _Answer:
         self.done = self._headless or self.status in (204, 304)
 
     def on_body(self, body: bytes) -> None:
+        self._unread = 0
         self._pieces.append(body)
 
     def on_message_complete(self) -> None:

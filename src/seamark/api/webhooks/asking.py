@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 
 from seamark.api.outgoing.calling import CallFailed, Outgoing
 from seamark.api.webhooks.hooks import Hook
@@ -14,6 +15,8 @@ DURATION = "apiserver_admission_webhook_admission_duration_seconds"
 REQUESTS = "apiserver_admission_webhook_request_total"
 REJECTIONS = "apiserver_admission_webhook_rejection_count"
 FAILED_OPEN = "apiserver_admission_webhook_fail_open_count"
+# The longest patch that makes an object which can be stored takes 2 MiB in base64.
+LONGEST_ANSWER = 4 * 1024 * 1024
 BUCKETS = (0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 10.0, 25.0)
 
 
@@ -39,12 +42,13 @@ class Asking:
                 query=f"timeout={hook.seconds}s",
                 seconds=hook.seconds,
                 accept="application/json, */*",
+                longest=LONGEST_ANSWER,
             )
             code = answer.status
             if why := unfit(answer.status, answer.content_type, answer.body):
                 raise AskFailed(_failed(hook, f"failed to call webhook: {why}"))
             try:
-                value = read(answer.body, REVIEWS)
+                value = await self._outgoing.understood(answer, partial(read, kinds=REVIEWS))
             except Refused as error:
                 raise AskFailed(_failed(hook, f"failed to call webhook: {error}")) from error
             try:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import msgspec
-
 from seamark.api.fields.patch import Inapplicable, edited
 from seamark.api.webhooks.review import Document, headed
 from seamark.errors import Object, internal
 from seamark.kinds.admission import Request
 from seamark.kinds.kind import Kind
+from seamark.kinds.language import inner_json
 from seamark.kinds.language.decode import DecodeError
 from seamark.kinds.language.scalars import found
 from seamark.kinds.subresource import Part, View
@@ -22,8 +21,8 @@ def patched(name: str, shown: Document, patch: bytes) -> Object:
             f'admission webhook "{name}" attempted to modify the object, which is not supported for this operation'
         )
     try:
-        operations = msgspec.json.decode(patch)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        operations = inner_json.read(patch)
+    except inner_json.Unreadable as error:
         raise internal(f"invalid patch: {error}") from error
     if not isinstance(operations, list) or not all(isinstance(each, dict) for each in operations):
         raise internal(f"json: cannot unmarshal {found(operations)} into Go value of type jsonpatch.Patch")

@@ -9,20 +9,22 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Sequence
-from typing import Any
+from functools import partial
 
 import msgspec
 
-from seamark.api.authorization import AUTHENTICATED, Attributes, Authorizer, User
+from seamark.api.authorization import Authorizer
 from seamark.api.state.cache import Cache
 from seamark.api.webhooks.asking import AskFailed, Asking
+from seamark.api.webhooks.evaluating import Evaluation, authorizer_of
 from seamark.api.webhooks.hooks import Configured, Hook, Match
 from seamark.api.webhooks.patching import in_version, patched, take
 from seamark.api.webhooks.reinvoking import Rounds
 from seamark.api.webhooks.review import Document, Verdict, denial, document, question, review
 from seamark.api.write.values import new_uid
 from seamark.errors import ApiError, Object, internal
-from seamark.kinds.admission import Operation, Plugin, Request, Who
+from seamark.haste import Patience
+from seamark.kinds.admission import Operation, Plugin, Request
 from seamark.kinds.kind import Kind
 from seamark.kinds.registration.conditions import ConditionError, met
 from seamark.kinds.registration.selecting import EXEMPT
@@ -32,39 +34,13 @@ from seamark.kinds.table import Kinds
 _log = logging.getLogger(__name__)
 
 
-def authorizer_of(authorizer: Authorizer, who: Who) -> Any:
-    """The variable ``authorizer`` of expressions, which answers what this user, or a ServiceAccount, may do."""
-    from seamark.cel.library.authorizer import Answer, Question
-    from seamark.cel.library.authorizer import Authorizer as Asked
-
-    def decide(question: Question) -> Answer:
-        user = User(who.name, tuple(who.groups), who.uid, who.extra)
-        if question.service_account is not None:
-            namespace, name = question.service_account
-            groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", AUTHENTICATED)
-            user = User(f"system:serviceaccount:{namespace}:{name}", groups)
-        asked = Attributes(
-            question.verb,
-            question.group,
-            "*",
-            question.resource,
-            question.subresource,
-            question.namespace,
-            question.name,
-            question.path,
-        )
-        found = authorizer.authorize(user, asked)
-        return Answer(found.allowed or authorizer.trusts(user), found.reason)
-
-    return Asked(decide)
-
-
 class Webhooks(Plugin):
     """Asks the webhooks of one server's configurations."""
 
     def __init__(self, cache: Cache, kinds: Kinds, asking: Asking, authorizer: Authorizer) -> None:
         self._asking = asking
         self._authorizer = authorizer
+        self._patience = Patience()
         self._mutating = Configured(cache, kinds, MUTATING_WEBHOOKS, mutating=True, gone=asking.forget)
         self._validating = Configured(cache, kinds, VALIDATING_WEBHOOKS, mutating=False, gone=asking.forget)
 
@@ -85,11 +61,11 @@ class Webhooks(Plugin):
         return bool(self._mutating.of(request))
 
     async def _mutate(self, request: Request, matches: Sequence[Match]) -> None:
-        rounds = Rounds.of(request, self)
+        rounds, evaluation = Rounds.of(request, self), Evaluation(self._patience)
         for place, (hook, shown) in enumerate(matches):
             if rounds.skips(request, hook.id):
                 continue
-            mutated = await self._mutated_by(hook, shown, request, f"round_{request.round}_index_{place}")
+            mutated = await self._mutated_by(hook, shown, request, f"round_{request.round}_index_{place}", evaluation)
             if mutated:
                 request.changed = True
                 rounds.changed()
@@ -97,11 +73,11 @@ class Webhooks(Plugin):
                 rounds.invoked.add(hook.id)
         rounds.end(request)
 
-    async def _mutated_by(self, hook: Hook, to: Kind, request: Request, place: str) -> bool:
+    async def _mutated_by(self, hook: Hook, to: Kind, request: Request, place: str, evaluation: Evaluation) -> bool:
         """Ask one webhook, and do what its patch says; returns whether the object is another one now."""
         own = document(request)
         shown = await self._shown(request, own, to)
-        found = await self._ask(hook, to, request, own, shown, place)
+        found = await self._ask(hook, to, request, own, shown, place, evaluation)
         mutated = False
         if found is not None and found.patch:
             if found.patch_type != "JSONPatch":
@@ -136,8 +112,9 @@ class Webhooks(Plugin):
         if memory.get("judged") == judged:
             return  # A write that is tried again, because of another object, is the same.
         shown = [await self._shown(request, own, to) for _, to in matches]
+        evaluation = Evaluation(self._patience)
         asked = (
-            self._ask(hook, to, request, own, seen, f"round_0_index_{place}")
+            self._ask(hook, to, request, own, seen, f"round_0_index_{place}", evaluation)
             for place, ((hook, to), seen) in enumerate(zip(matches, shown, strict=True))
         )
         for answer in await asyncio.gather(*asked, return_exceptions=True):
@@ -157,14 +134,23 @@ class Webhooks(Plugin):
     # --- asking -------------------------------------------------------------------------------------
 
     async def _ask(
-        self, hook: Hook, to: Kind, request: Request, own: Document, shown: Document, place: str
+        self,
+        hook: Hook,
+        to: Kind,
+        request: Request,
+        own: Document,
+        shown: Document,
+        place: str,
+        evaluation: Evaluation,
     ) -> Verdict | None:
         """The answer of a webhook that allows the request, None if it failed and that is ignored; raises otherwise."""
         operation, uid = request.operation, new_uid()
         asked = question(hook, request, own, shown, to.resource, uid)
         try:
-            if hook.conditions and not met(hook.conditions, self._variables(request, asked)):
-                return None
+            if hook.conditions:
+                variables = self._variables(request, asked)
+                if not await evaluation.of(partial(met, hook.conditions, variables)):
+                    return None
             found = await self._asking.ask(hook, review(hook, asked), uid, operation)
         except ConditionError as error:
             if hook.ignores_failures:

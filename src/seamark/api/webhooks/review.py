@@ -12,12 +12,18 @@ from seamark.api.webhooks.hooks import Hook
 from seamark.errors import ApiError, Object
 from seamark.kinds.admission import Operation, Request
 from seamark.kinds.kind import Kind
+from seamark.kinds.language import shapes
+from seamark.kinds.language.decode import DecodeError, conform
 from seamark.kinds.language.scalars import found
 from seamark.kinds.resource import NAMESPACES, Resource
 from seamark.kinds.subresource import Action, Question, View
 
 GROUP = "admission.k8s.io"
 KIND = "AdmissionReview"
+STATUS = "io.k8s.apimachinery.pkg.apis.meta.v1.Status"
+LONGEST_SHOWN = 16 * 1024  # bytes of an answer that are told to the client
+# Longer YAML is not read; Kubernetes does not say what webhooks may send.
+LONGEST_YAML = 3 * 1024 * 1024
 _SCHEME = 'in scheme "pkg/util/webhook/client.go:74"'
 _OPTIONS: dict[Operation, str] = {"CREATE": "CreateOptions", "UPDATE": "UpdateOptions", "DELETE": "DeleteOptions"}
 # What the server sets itself when an object is created; a webhook that edits a new object does not see it yet.
@@ -194,7 +200,7 @@ def unfit(status: int, content_type: str, body: bytes) -> str:
     """Why an answer is none that could be read, in the words of Kubernetes' client; empty if it may be one."""
     if 200 <= status <= 206:
         return "" if body else f"0-length response with status code: {status} and content type: {content_type}"
-    said = body.decode(errors="replace").strip() if content_type.startswith("text/") else ""
+    said = _shown(body).strip() if content_type.startswith("text/") else ""
     if status in _WORDS:
         return _WORDS[status]
     if status == 403:
@@ -202,6 +208,11 @@ def unfit(status: int, content_type: str, body: bytes) -> str:
     if status >= 500:
         return f'an error on the server ("{said or "unknown"}") has prevented the request from succeeding'
     return f"the server responded with the status code {status} but did not return more information"
+
+
+def _shown(body: bytes) -> str:
+    """The beginning of an answer, for a sentence about it."""
+    return body[:LONGEST_SHOWN].decode(errors="replace")
 
 
 def read(body: bytes, kinds: tuple[tuple[str, str], ...]) -> Object:
@@ -214,9 +225,10 @@ def read(body: bytes, kinds: tuple[tuple[str, str], ...]) -> Object:
         )
     for key, name in (("kind", "Kind"), ("apiVersion", "apiVersion")):
         if not value.get(key):
-            raise Refused(f"Object '{name}' is missing in '{body.decode(errors='replace')}'")
+            raise Refused(f"Object '{name}' is missing in '{_shown(body)}'")
     if (value["apiVersion"], value["kind"]) not in kinds:
-        raise Refused(f'no kind "{value["kind"]}" is registered for version "{value["apiVersion"]}" {_SCHEME}')
+        kind, version = (str(value[key])[:LONGEST_SHOWN] for key in ("kind", "apiVersion"))
+        raise Refused(f'no kind "{kind}" is registered for version "{version}" {_SCHEME}')
     return value
 
 
@@ -224,6 +236,8 @@ def _decoded(body: bytes) -> Any:
     try:
         return msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        if len(body) > LONGEST_YAML:
+            raise Refused("couldn't get version/kind; the answer is too long, and no JSON") from None
         from seamark.kinds.language import yaml_body
 
         try:  # as Kubernetes does, which takes YAML wherever it takes JSON
@@ -241,7 +255,8 @@ def verdict(answer: Object, *, version: str, uid: str, mutating: bool) -> Verdic
         raise Refused("webhook response was absent")
     try:
         response = msgspec.convert(answer["response"], _Response)
-    except msgspec.ValidationError as error:
+        status = None if response.status is None else conform(response.status, shapes.of(STATUS))[0]
+    except (msgspec.ValidationError, DecodeError) as error:
         raise Refused(f"json: cannot unmarshal response: {error}") from error
     patch, patch_type = response.patch or b"", response.patchType or ""
     if version == "v1":
@@ -250,7 +265,7 @@ def verdict(answer: Object, *, version: str, uid: str, mutating: bool) -> Verdic
         patch_type = "JSONPatch"
     return Verdict(
         response.allowed,
-        response.status,
+        status,
         patch if mutating else b"",
         patch_type,
         tuple(response.warnings or ()),
@@ -288,7 +303,7 @@ def denial(name: str, status: Object | None) -> ApiError:
     code = status.get("code")
     return ApiError(
         f"{denied}: {said}" if said else f"{denied} without explanation",
-        code=code if isinstance(code, int) and code >= 400 else 400,
+        code=code if isinstance(code, int) and 400 <= code < 1000 else 400,  # HTTP has no others
         reason=str(status.get("reason") or ""),
         details=details if isinstance(details, dict) else None,
     )

@@ -32,6 +32,17 @@ from seamark.errors import Object
 MOST = 64
 LONGEST_DOCUMENT = 16 << 10  # bytes
 
+
+class _Name(msgspec.Struct, gc=False):
+    name: msgspec.Raw
+
+
+class _Named(msgspec.Struct, gc=False):
+    metadata: _Name
+
+
+_named = msgspec.json.Decoder(_Named)
+
 # Every kind takes such names, and none warns of them.
 _PLAIN_NAME = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?").fullmatch
 
@@ -78,8 +89,14 @@ def likeness(target: Target, document: Document, caller: Caller) -> tuple[Likene
     name = meta.get("name") if isinstance(meta, dict) else None
     if not isinstance(name, str) or not _PLAIN_NAME(name):
         return None
-    nameless = body.replace(b'"%b"' % name.encode(), b'""')
+    written = b'"%b"' % name.encode()
+    nameless = body.replace(written, b'""')
     if len(body) - len(nameless) != len(name):  # the name is in other places, too
+        return None
+    try:
+        if bytes(_named.decode(body).metadata.name) != written:  # it has escapes: what was found is another text
+            return None
+    except msgspec.ValidationError:  # the metadata are there several times
         return None
     return Likeness(target.namespace, caller.user, caller.manager, caller.field_validation, nameless), name
 

@@ -33,6 +33,7 @@ from seamark.rules.objects.metadata import OwnerReference
 from seamark.runtime.controller import Again, Controller
 from seamark.runtime.manager import Manager
 from seamark.runtime.queue import Key
+from seamark.runtime.turns import Steps
 
 ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
 ASK_AGAIN_SECONDS = 15.0  # whether an owner of an aggregated server still exists
@@ -239,33 +240,37 @@ class GarbageCollector(Controller):
         return Standing.ALIVE
 
     async def _delete_dependants(self, resource: Resource, thing: AnyObject) -> None:
-        uid = thing.metadata.uid
+        uid, steps = thing.metadata.uid, Steps()
         blocked = False
+        waiting: frozenset[str] | None = None
         for key in list(self._dependants.get(uid, ())):
             found = self._find(key)
             if found is None:
                 continue
             kind, dependant = found
-            blocked = blocked or (_blocks(dependant, uid) and not self._waits_for(dependant, uid))
+            await steps.take(1 + len(dependant.metadata.owner_references))
+            if not blocked and _blocks(dependant, uid):
+                if waiting is None and _waits(dependant):
+                    waiting = await self._waiting_for(thing, steps)
+                blocked = dependant.metadata.uid not in (waiting or ())
             if not dependant.metadata.deletion_timestamp:
                 await self._delete_below(kind, dependant)
         if not blocked:
             await self._drop_finalizer(resource, thing, FOREGROUND)
 
-    def _waits_for(self, thing: AnyObject, uid: str) -> bool:
-        """Whether an object, being deleted in the foreground, waits for the object with this uid, or will by others."""
-        seen: set[str] = set()
+    async def _waiting_for(self, thing: AnyObject, steps: Steps) -> frozenset[str]:
+        """The uids of the objects that, being deleted in the foreground, wait for this one, or will by others."""
+        waiting: set[str] = set()
         line = [thing]
         while line:
-            meta = line.pop().metadata
-            if meta.uid == uid:
-                return True
-            if meta.uid in seen or not meta.deletion_timestamp or FOREGROUND not in meta.finalizers:
-                continue
-            seen.add(meta.uid)
-            below = [self._find(key) for key in self._dependants.get(meta.uid, ())]
-            line += [found[1] for found in below if found is not None and _blocks(found[1], meta.uid)]
-        return False
+            owners = line.pop().metadata.owner_references
+            for owner in owners:
+                found = self._find(self._keys.get(owner.uid, "")) if owner.uid not in waiting else None
+                if owner.block_owner_deletion and found is not None and _waits(found[1]):
+                    waiting.add(owner.uid)
+                    line.append(found[1])
+                await steps.take(1)
+        return frozenset(waiting)
 
     async def _delete_below(self, resource: Resource, thing: AnyObject) -> None:
         meta = thing.metadata
@@ -316,6 +321,11 @@ class GarbageCollector(Controller):
             # A merge patch replaces whole lists, so it names the version that they were read from.
             patch = {"metadata": {"uid": uid, "resourceVersion": meta["resourceVersion"], **edited(meta)}}
             await self._cluster.patch(resource, name, patch, namespace=namespace)
+
+
+def _waits(thing: AnyObject) -> bool:
+    """Whether an object is being deleted in the foreground."""
+    return bool(thing.metadata.deletion_timestamp) and FOREGROUND in thing.metadata.finalizers
 
 
 def _blocks(dependant: AnyObject, uid: str) -> bool:

@@ -14,6 +14,8 @@ from seamark.access.cluster import Cluster
 from seamark.controllers.workloads.owners import Claims, Dependants, Owners, claim
 from seamark.controllers.workloads.templates import short_hash, sorted_fields
 from seamark.errors import AlreadyExists, Forbidden, NotFound, Object
+from seamark.kinds.language import shapes
+from seamark.kinds.language.decode import DecodeError, conform
 from seamark.kinds.resource import CONTROLLER_REVISIONS, Resource
 from seamark.rules.objects.metadata import ObjectView
 from seamark.rules.objects.workloads import Template, Workload, owner_reference
@@ -24,6 +26,7 @@ from seamark.runtime.queue import Key
 W = TypeVar("W", bound=Workload)
 
 _LONGEST_NAME = 223
+_TEMPLATE = "io.k8s.api.core.v1.PodTemplateSpec"
 
 
 class Collision(Expected):
@@ -41,13 +44,18 @@ def recorded(template: Template) -> Object:
 
 
 def restored(revision: Revision) -> Template:
-    """The template that a revision holds; empty if it holds none."""
+    """The template that a revision holds; empty if it holds none, or one that is no template."""
     found = revision.data
     for field in ("spec", "template"):
         found = found.get(field) if isinstance(found, dict) else None
     if not (isinstance(found, dict) and isinstance(found.get("spec"), dict)):
         return {}
-    return {field: value for field, value in found.items() if field != "$patch"}
+    template = {field: value for field, value in found.items() if field != "$patch"}
+    try:
+        conform(template, shapes.of(_TEMPLATE))
+    except DecodeError:  # a user wrote it, and Pods cannot be made of it
+        return {}
+    return template
 
 
 def in_order(revisions: Sequence[Revision]) -> list[Revision]:

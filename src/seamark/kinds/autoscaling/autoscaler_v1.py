@@ -5,8 +5,9 @@ Everything else is in annotations, so that an object survives being read and wri
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, ClassVar
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, ClassVar, TypeVar
 
 import msgspec
 
@@ -14,16 +15,20 @@ from seamark.errors import Object
 from seamark.kinds.autoscaling.autoscaler import AUTOSCALER
 from seamark.kinds.autoscaling.metrics import FIELDS, cpu_metric
 from seamark.kinds.counted import CountedKind
-from seamark.kinds.language import go_names
+from seamark.kinds.language import go_names, inner_json, shapes
+from seamark.kinds.language.decode import DecodeError, conform
 from seamark.kinds.resource import AUTOSCALERS, AUTOSCALERS_V1
 from seamark.kinds.subresource import status_of
 from seamark.kinds.values.fields import Errors
+
+T = TypeVar("T")
 
 _PREFIX = "autoscaling.alpha.kubernetes.io/"
 _METRICS, _MEASURED, _CONDITIONS, _BEHAVIOUR = (
     _PREFIX + word for word in ("metrics", "current-metrics", "conditions", "behavior")
 )
 _ANNOTATIONS = {_METRICS, _MEASURED, _CONDITIONS, _BEHAVIOUR}
+_TYPES_OF_V2 = AUTOSCALER.shape_name.rpartition(".")[0]
 _SPEC = ("maxReplicas", "minReplicas", "scaleTargetRef")
 _STATUS = ("observedGeneration", "lastScaleTime", "currentReplicas", "desiredReplicas")
 
@@ -59,23 +64,23 @@ class AutoscalerV1Kind(CountedKind):
         spec, status = obj["spec"], obj.get("status") or {}
         meta = dict(obj["metadata"])
         annotations = meta.pop("annotations", None) or {}
-        metrics = [_metric(found, _NEW) for found in _read(annotations.get(_METRICS), list)]
+        metrics = _list(annotations.get(_METRICS), "MetricSpec", partial(_metric, to=_NEW))
         if (percent := spec.get("targetCPUUtilizationPercentage")) is not None:
             metrics.append(cpu_metric(percent))
-        behaviour = _plain(_read(annotations.get(_BEHAVIOUR), dict))
+        behaviour = _read(annotations.get(_BEHAVIOUR), _behaviour)
         stored_spec = {field: spec[field] for field in _SPEC if field in spec}
         stored_spec["metrics"] = metrics or [cpu_metric(80)]
         if behaviour:
             stored_spec["behavior"] = behaviour
         if kept := {key: value for key, value in annotations.items() if key not in _ANNOTATIONS}:
             meta["annotations"] = kept
-        measured = [_measurement(found, _NEW) for found in _read(annotations.get(_MEASURED), list)]
+        measured = _list(annotations.get(_MEASURED), "MetricStatus", partial(_measurement, to=_NEW))
         stored_status: Object = {field: status[field] for field in _STATUS if status.get(field) not in (None, "")}
         stored_status["currentMetrics"] = measured or None
         stored_status.setdefault("desiredReplicas", 0)
         if not stored_status.get("currentReplicas"):
             stored_status.pop("currentReplicas", None)
-        if conditions := _read(annotations.get(_CONDITIONS), list):
+        if conditions := _list(annotations.get(_CONDITIONS), "HorizontalPodAutoscalerCondition", _object):
             stored_status["conditions"] = conditions
         return {
             "apiVersion": AUTOSCALERS.api_version,
@@ -201,11 +206,13 @@ def _measurement(metric: Object, to: str) -> Object:
 
 
 def _moved(metric: Object, paths: dict[str, Pairs], to: str) -> Object:
-    moved: Object = {"type": metric.get("type", "")}
+    moved: Object = {"type": _object(metric).get("type", "")}
+    if not isinstance(moved["type"], str):
+        raise DecodeError("not a string")
     field = FIELDS.get(moved["type"])
     if field is None or metric.get(field) is None:
         return moved
-    source, made = metric[field], moved.setdefault(field, {})
+    source, made = _object(metric[field]), moved.setdefault(field, {})
     for path, old in paths[field]:
         if to == _OLD:
             value: Any = source
@@ -225,13 +232,34 @@ def _write(value: Any) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def _read(text: str | None, of: type) -> Any:
-    """What an annotation says; nothing if it cannot be read."""
+def _read(text: str | None, make: Callable[[Any], T]) -> T | None:
+    """What an annotation says, made into what version 2 has; None if that is wrong anywhere, as in Kubernetes."""
     try:
-        found = msgspec.json.decode(text) if text else None
-    except msgspec.DecodeError:
-        found = None
-    return found if isinstance(found, of) else of()
+        return make(inner_json.read(text)) if text else None
+    except ValueError:
+        return None
+
+
+def _list(text: str | None, type: str, move: Callable[[Any], Object]) -> list[Object]:
+    shape = shapes.of(f"{_TYPES_OF_V2}.{type}")
+
+    def made(found: Any) -> list[Object]:
+        if not isinstance(found, list):
+            raise DecodeError("not a list")
+        return [conform(move(each), shape)[0] for each in found]
+
+    return _read(text, made) or []
+
+
+def _behaviour(found: Any) -> Object:
+    return conform(_object(_plain(found)), shapes.of(f"{_TYPES_OF_V2}.HorizontalPodAutoscalerBehavior"))[0]
+
+
+def _object(found: Any) -> Object:
+    """What users write into the annotations may be anything."""
+    if not isinstance(found, dict):
+        raise DecodeError("not an object")
+    return found
 
 
 def _plain(value: Any) -> Any:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from seamark.kinds.values import keys
+
 if TYPE_CHECKING:
     from cryptography.x509 import CertificateSigningRequest
 
@@ -32,13 +34,13 @@ def parsed(pem: bytes) -> CertificateSigningRequest:
     """The request in a PEM text, whose signature is right; raises RequestError."""
     # Imported here, because it is slow and few servers need it.
     from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
-    from cryptography.x509 import load_pem_x509_csr
+    from cryptography.x509 import load_der_x509_csr
 
     block = _BLOCK.search(pem)
     if block is None or block[1] != b"CERTIFICATE REQUEST":
         raise RequestError("PEM block type must be CERTIFICATE REQUEST")
     try:
-        request = load_pem_x509_csr(block[0])
+        request = load_der_x509_csr(keys.request(block[0]))
         request.public_key()
         good = request.is_signature_valid
     except (ValueError, TypeError, InvalidSignature, UnsupportedAlgorithm) as error:

@@ -12,6 +12,7 @@ from seamark.kinds.core.configmap import MAX_SIZE, decoded_size, key_mistakes
 from seamark.kinds.kind import Column, Kind
 from seamark.kinds.language import json_scan
 from seamark.kinds.resource import SECRETS
+from seamark.kinds.values import keys
 from seamark.kinds.values.fields import Errors, forbidden, immutable, invalid, required, too_long
 from seamark.kinds.values.times import age
 
@@ -153,16 +154,17 @@ def _missing_key(types: list[str]) -> str:
 def _fit(certificate: bytes, key: bytes) -> bool:
     # Imported here, because it is slow and few Secrets need it.
     from cryptography.exceptions import UnsupportedAlgorithm
-    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_der_private_key
     from cryptography.x509 import load_pem_x509_certificate
 
     try:
-        public = load_pem_x509_certificate(certificate).public_key()
-        private = load_pem_private_key(key, password=None)
+        signed = load_pem_x509_certificate(certificate).tbs_certificate_bytes
+        # Whether its primes are primes is not asked: that would take a minute for a long key.
+        private = load_der_private_key(keys.private_key(key), password=None, unsafe_skip_rsa_key_validation=True)
+        public = private.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
     except (ValueError, TypeError, UnsupportedAlgorithm):
         return True
-    format_ = (Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
-    return public.public_bytes(*format_) == private.public_key().public_bytes(*format_)
+    return public in signed
 
 
 SECRET = SecretKind()

@@ -10,6 +10,7 @@
 - ``hosts``: a host before a port, IPv6 in brackets
 - ``addresses``: IP addresses and CIDRs
 - ``numbers``: whole numbers in texts
+- ``keys``: private keys and certificate requests, without those that take long to read
 - ``ports``: port numbers, port names and protocols
 - ``quantity``: resource quantities such as ``100m`` and ``1Gi``
 - ``times``: timestamps and durations
