@@ -26,7 +26,7 @@ into the same plain values, have them authorized, and call the same operations. 
 - ``state`` is everything current, in memory, which reads and watches are served from
 
 ``server`` puts all of this together, ``bootstrap`` creates what every cluster has, ``certificates`` keeps the server's
-identity, whose X.509 ``signing`` makes, ``renewal`` follows its files while the server runs, ``measuring`` counts its
-answers, ``settings`` are those of the server, of tokens and of Services.  What differs from kind to kind (subresources,
-allocation, reviews) are hooks of ``seamark.kinds.kind.Kind``.
+identity, whose X.509 ``signing`` makes, ``renewal`` follows its files while the server runs, ``settings`` are those of
+the server, of tokens and of Services.  What differs from kind to kind (subresources, allocation, reviews) are hooks of
+``seamark.kinds.kind.Kind``.
 """

@@ -21,6 +21,7 @@ from seamark import errors
 from seamark.api.aggregation.backends import Backend
 from seamark.api.aggregation.following import Aggregation
 from seamark.api.audit.events import Audited
+from seamark.api.audit.measuring import AGGREGATED, Measures
 from seamark.api.authentication import Authenticator
 from seamark.api.authorization import Attributes, Authorizer, User, check
 from seamark.api.call import NOT_AVAILABLE, Target, check_verb, not_allowed
@@ -36,7 +37,6 @@ from seamark.api.http.render import encode
 from seamark.api.http.url import Query, asked, check_timeout, first, flag, parse, parse_query, selected_name
 from seamark.api.http.verbs import Answer, Call, Verbs, verb_of, warning_headers
 from seamark.api.impersonation import Impersonation, impersonates
-from seamark.api.measuring import AGGREGATED, Measures
 from seamark.api.operations import Operations, attributes
 from seamark.api.state.failures import RETRY_SECONDS, unavailable
 from seamark.clock import Clock

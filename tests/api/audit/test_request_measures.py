@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from seamark.api.measuring import AGGREGATED, Measures
+from seamark.api.audit.measuring import AGGREGATED, Measures
 from seamark.metrics import Registry
 
 
