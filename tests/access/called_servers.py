@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import base64
+import datetime
 from pathlib import Path
 
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 from http_server import HttpServer
 
 from seamark.api.certificates import Authority
@@ -31,6 +35,34 @@ class Trusted:
     def server(self, handler: object, host: str = "127.0.0.1") -> HttpServer:
         """To be entered; ``handler(exchange)`` answers."""
         return HttpServer(handler, ssl=self._authority.tls(), host=host)  # type: ignore[no-untyped-call]
+
+
+def issue_authority(directory: Path, *subject: str) -> None:
+    """Make an authority in the directory.  Another authority, which is in no file, issued its certificate.
+
+    Without a ``subject`` it does not say whom it is for; some programs make such authorities for their webhooks.
+    """
+    own, other = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
+    now = datetime.datetime.now(datetime.UTC)
+    certificate = (
+        x509.CertificateBuilder(_name("elsewhere"), _name(*subject), own.public_key(), x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=365))
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=False)
+        .sign(other, hashes.SHA256())
+    )
+    directory.mkdir(mode=0o700, exist_ok=True)
+    certificate_file = directory / "ca.crt"
+    certificate_file.touch(mode=0o600)
+    certificate_file.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    pem, plain = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8), serialization.NoEncryption()
+    key_file = directory / "ca.key"
+    key_file.touch(mode=0o600)
+    key_file.write_bytes(own.private_bytes(*pem, plain))
+
+
+def _name(*common: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, each) for each in common])
 
 
 def service(name: str = "hook", port: int = 443, **spec: object) -> dict[str, object]:

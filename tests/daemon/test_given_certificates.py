@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from called_servers import issue_authority
 
 from seamark.api.admission import PLUGINS, without
 from seamark.api.certificates import Authority
@@ -32,7 +33,10 @@ async def get(url: str, path: str, trust: ssl.SSLContext) -> bytes:
     return answer
 
 
-async def test_a_given_certificate_and_clients_of_another_authority(tmp_path: Path) -> None:
+@pytest.mark.parametrize("issued", [False, True])
+async def test_a_given_certificate_and_clients_of_another_authority(tmp_path: Path, issued: bool) -> None:
+    if issued:  # it is trusted without the authority that issued it
+        issue_authority(tmp_path / "clients", "clients")
     serving, clients = Authority(tmp_path / "serving"), Authority(tmp_path / "clients")
     serving.prepare(["127.0.0.1"])
     clients.prepare(["127.0.0.1"])

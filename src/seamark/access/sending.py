@@ -242,6 +242,8 @@ def tls_context(connection: Connection, certificate: Certificate | None) -> ssl.
         ) from error
     # Python 3.13 rejects CAs without a key identifier; many clusters have such CAs, and other clients accept them.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    # Go trusts every certificate it is given by itself, also one that another authority issued; Python does since 3.13.
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     if connection.insecure:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE

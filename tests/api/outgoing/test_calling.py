@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from called_servers import Trusted, endpoint_slice, service
+from called_servers import Trusted, endpoint_slice, issue_authority, service
 
 from free_ports import free_port
 from seamark.api.outgoing import calling
@@ -98,6 +98,16 @@ async def test_a_server_of_another_name_or_authority_is_not_trusted(
         with pytest.raises(CallFailed, match=r"x509: certificate is not valid for hook\.default\.svc"):
             await post(outgoing, Client(service=HOOK, authority=other.pem))
         assert (await post(outgoing, Client(service=HOOK, insecure=True))).status == 200
+
+
+@pytest.mark.parametrize("subject", [["issued"], []])
+async def test_an_authority_that_another_one_issued_is_trusted_by_itself(
+    outgoing: Outgoing, tmp_path: Path, subject: list[str]
+) -> None:
+    issue_authority(tmp_path, *subject)
+    issued = Trusted(tmp_path)
+    async with issued.server(echo) as server:
+        assert (await post(outgoing, Client(url=server.url, authority=issued.pem))).status == 200
 
 
 async def test_an_authority_that_is_no_certificate_is_refused(outgoing: Outgoing) -> None:
