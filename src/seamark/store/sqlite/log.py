@@ -112,11 +112,11 @@ def _versions(
             (start, before),
         ).fetchall()
     return connection.execute(
-        "SELECT row, key, value, created FROM log WHERE key >= ?1 AND key < ?2 AND row < ?3 AND value IS NOT NULL"
+        "SELECT row, key, value, created FROM log WHERE key >= ? AND key < ? AND row < ? AND value IS NOT NULL"
         " AND NOT EXISTS (SELECT 1 FROM log AS later WHERE later.key = log.key AND later.row > log.row"
-        "  AND later.row < ?3)"
-        " ORDER BY key LIMIT ?4",
-        (start, end, before, limit + 1 if limit else -1),
+        "  AND later.row < ?)"
+        " ORDER BY key LIMIT ?",
+        (start, end, before, before, limit + 1 if limit else -1),
     ).fetchall()
 
 

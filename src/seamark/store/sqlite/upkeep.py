@@ -126,10 +126,10 @@ def _broken_chains(connection: sqlite3.Connection) -> Iterator[str]:
         "WITH versions AS (SELECT row, key, value, created, replaces,"
         "  lag(row) OVER same AS before, lag(value) OVER same AS old, lag(created) OVER same AS since"
         "  FROM log WINDOW same AS (PARTITION BY key ORDER BY row))"
-        " SELECT key, row FROM versions WHERE replaces >= row OR created > row >> ?1"
+        " SELECT key, row FROM versions WHERE replaces >= row OR created > row >> ?"
         "  OR (old IS NOT NULL AND (replaces IS NOT before OR created IS NOT since))"
         "  OR (old IS NULL AND before IS NOT NULL AND replaces IS NOT NULL)"
-        " LIMIT ?2",
+        " LIMIT ?",
         (POSITION_BITS, SHOWN),
     ):
         yield f"{key}: its version of revision {row >> POSITION_BITS} does not continue the one before"
