@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import pytest
 from refusing import change_refusals, made, patched, refusals
 
 from seamark.errors import Object
+from seamark.kinds.flowcontrol import defaults
 from seamark.kinds.flowcontrol.flowschema import FLOW_SCHEMA
 from seamark.kinds.flowcontrol.prioritylevel import PRIORITY_LEVEL
 
@@ -131,7 +133,7 @@ def test_what_a_level_is_filled_up_with() -> None:
         (
             {**limited(), "type": "Exempt", "exempt": {"lendablePercent": 101}},
             [
-                "type: Invalid value: \"Exempt\": type must be 'Exempt' if and only if name is 'exempt'",
+                "type: Invalid value: \"Exempt\": must be 'Exempt' if and only if `name` is 'exempt'",
                 "limited: Forbidden: must be nil if the type is not Limited",
                 "exempt.lendablePercent: Invalid value: 101: must be between 0 and 100, inclusive",
             ],
@@ -160,6 +162,13 @@ def test_what_a_level_is_filled_up_with() -> None:
                 "limited.limitResponse.queuing.handSize: Invalid value: 5: should not be greater than queues (4)",
             ],
         ),
+        (
+            limited(limitResponse={"type": "Queue", "queuing": {"queues": 128, "handSize": 9}}),
+            [
+                "limited.limitResponse.queuing.handSize: Invalid value: 9: required entropy bits of deckSize 128 and "
+                "handSize 9 should not be greater than 60"
+            ],
+        ),
     ],
 )
 def test_levels_that_are_refused(spec: Object, wrong: list[str]) -> None:
@@ -167,3 +176,72 @@ def test_levels_that_are_refused(spec: Object, wrong: list[str]) -> None:
     assert len(found) == len(wrong), found
     for sentence, start in zip(found, wrong, strict=True):
         assert sentence.startswith(f"spec.{start}"), sentence
+
+
+@pytest.mark.parametrize(("queues", "hand"), [(1 << 20, 3), (10_000_000, 2), (1, 1)])
+def test_a_hand_may_need_as_many_bits_as_a_flow_has(queues: int, hand: int) -> None:
+    queuing = {"queues": queues, "handSize": hand}
+    assert made(PRIORITY_LEVEL, spec=limited(limitResponse={"type": "Queue", "queuing": queuing}))
+
+
+def test_the_mark_of_zero_shares_in_v1beta3_is_not_for_v1() -> None:
+    mark = "flowcontrol.k8s.io/v1beta3-preserve-zero-concurrency-shares"
+    assert refusals(PRIORITY_LEVEL, metadata={"annotations": {mark: ""}}, spec=limited()) == [
+        f"metadata.annotations: Forbidden: annotation '{mark}' is forbidden"
+    ]
+
+
+# --- what every cluster has ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("obj", defaults.flow_schemas(), ids=lambda obj: obj["metadata"]["name"])
+def test_every_schema_of_ours_is_valid(obj: Object) -> None:
+    assert made(FLOW_SCHEMA, **copy.deepcopy(obj))["spec"] == obj["spec"]
+
+
+@pytest.mark.parametrize("obj", defaults.priority_levels(), ids=lambda obj: obj["metadata"]["name"])
+def test_every_level_of_ours_is_valid(obj: Object) -> None:
+    assert made(PRIORITY_LEVEL, **copy.deepcopy(obj))
+
+
+@pytest.mark.parametrize("name", ["exempt", "catch-all"])
+@pytest.mark.parametrize(
+    "patch",
+    [
+        {"matchingPrecedence": 7},
+        {"priorityLevelConfiguration": {"name": "workload-low"}},
+        {"distinguisherMethod": {"type": "ByNamespace"}},
+        {"rules": [RULE]},
+    ],
+)
+def test_the_schemas_without_which_a_request_had_none_stay_as_they_are(name: str, patch: Object) -> None:
+    old = made(FLOW_SCHEMA, **_ours(defaults.flow_schemas(), name))
+    [sentence] = change_refusals(FLOW_SCHEMA, old, {"spec": patch})
+    assert sentence.startswith('spec: Invalid value: {"PriorityLevelConfiguration":{"Name":')
+    assert sentence.endswith(f"spec of '{name}' must equal the fixed value")
+    assert patched(FLOW_SCHEMA, old, {"metadata": {"labels": {"a": "b"}}})
+
+
+def test_the_last_level_stays_as_it_is() -> None:
+    old = made(PRIORITY_LEVEL, **_ours(defaults.priority_levels(), "catch-all"))
+    assert change_refusals(PRIORITY_LEVEL, old, {"spec": {"limited": {"nominalConcurrencyShares": 6}}}) == [
+        'spec: Invalid value: {"Type":"Limited","Limited":{"NominalConcurrencyShares":6,'
+        '"LimitResponse":{"Type":"Reject","Queuing":null},"LendablePercent":0,"BorrowingLimitPercent":null},'
+        "\"Exempt\":null}: spec of 'catch-all' must equal the fixed value"
+    ]
+
+
+def test_of_the_exempt_level_only_the_shares_can_be_set() -> None:
+    old = made(PRIORITY_LEVEL, **_ours(defaults.priority_levels(), "exempt"))
+    shares = {"nominalConcurrencyShares": 10, "lendablePercent": 10}
+    assert patched(PRIORITY_LEVEL, old, {"spec": {"exempt": shares}})["spec"]["exempt"] == shares
+    found = change_refusals(PRIORITY_LEVEL, old, {"spec": limited()})
+    assert [sentence.rpartition(": ")[2] for sentence in found] == [
+        "must be 'Exempt' if and only if `name` is 'exempt'",
+        "must be nil if the type is Limited",
+        "spec of 'exempt' except the 'spec.exempt' field must equal the fixed value",
+    ]
+
+
+def _ours(objects: list[Object], name: str) -> Object:
+    return next(obj for obj in objects if obj["metadata"]["name"] == name)

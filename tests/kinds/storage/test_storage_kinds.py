@@ -6,6 +6,7 @@ import pytest
 from kind_rules import Recorded, check, recorded_creations
 from refusing import change_refusals, made, patched, refusals
 
+from seamark.errors import Object
 from seamark.kinds.storage.csidriver import CSI_DRIVER
 from seamark.kinds.storage.csinode import CSI_NODE
 from seamark.kinds.storage.csistoragecapacity import CSI_CAPACITY
@@ -44,6 +45,13 @@ def test_topologies() -> None:
     ]
     assert wrong[2].startswith('allowedTopologies[1].matchLabelExpressions[0].key: Invalid value: "b b": name part')
     assert wrong[-1] == 'allowedTopologies[2].matchLabelExpressions: Duplicate value: ""'
+
+
+@pytest.mark.parametrize("term", [{}, {"matchLabelExpressions": []}])
+def test_a_topology_without_labels_is_refused(term: Object) -> None:
+    assert refusals(STORAGE_CLASS, provisioner="p", allowedTopologies=[term]) == [
+        'allowedTopologies[0].matchLabelExpressions: Duplicate value: ""'
+    ]
 
 
 def test_an_old_label_in_a_topology_is_warned_of() -> None:

@@ -12,6 +12,9 @@ from seamark.errors import Object
 # The annotation that says whether the server keeps the specification as it is here.
 AUTOUPDATE = "apf.kubernetes.io/autoupdate-spec"
 
+# A schema and a level of each of these names have to be as they are here.  They are what no request can be without.
+MANDATORY = ("exempt", "catch-all")
+
 _LEVELS = """
     global-default | 20 | 50 | 128 6
     leader-election | 10 | 0 | 16 4
@@ -46,7 +49,7 @@ _EVERYTHING = ["*", "*", "*"]
 
 
 def priority_levels() -> list[Object]:
-    rejecting = {"nominalConcurrencyShares": 5, "limitResponse": {"type": "Reject"}}
+    rejecting = {"nominalConcurrencyShares": 5, "lendablePercent": 0, "limitResponse": {"type": "Reject"}}
     made = [
         _object("exempt", {"type": "Exempt", "exempt": {}}),
         _object("catch-all", {"type": "Limited", "limited": rejecting}),

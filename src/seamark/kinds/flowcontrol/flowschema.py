@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from seamark.errors import Object
 from seamark.kinds.counted import CountedKind
+from seamark.kinds.flowcontrol.defaults import MANDATORY, flow_schemas
 from seamark.kinds.kind import Column
 from seamark.kinds.language import go_names
 from seamark.kinds.resource import FLOW_SCHEMAS
@@ -19,6 +20,11 @@ _MOST_PRECEDENCE = 10000
 _VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "proxy", "update", "watch")
 _METHODS = ("ByNamespace", "ByUser")
 _SUBJECTS = {"Group": "group", "ServiceAccount": "serviceAccount", "User": "user"}
+_FIXED = {
+    schema["metadata"]["name"]: go_names.FLOW_SCHEMA_SPEC(schema["spec"])
+    for schema in flow_schemas()
+    if schema["metadata"]["name"] in MANDATORY
+}
 
 
 class FlowSchemaKind(CountedKind):
@@ -64,6 +70,8 @@ class FlowSchemaKind(CountedKind):
             errors += [invalid(at, level, sentence) for sentence in dns_subdomain(level)]
         for i, rule in enumerate(spec.get("rules") or ()):
             errors += _rule_mistakes(rule, f"spec.rules[{i}]")
+        if name in _FIXED and (shown := go_names.FLOW_SCHEMA_SPEC(spec)) != _FIXED[name]:
+            errors.append(invalid("spec", shown, f"spec of '{name}' must equal the fixed value"))
         return errors
 
     def validate_status(self, obj: Object, old: Object) -> Errors:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from seamark.errors import Object
 from seamark.kinds.counted import CountedKind
+from seamark.kinds.flowcontrol.defaults import MANDATORY, priority_levels
 from seamark.kinds.flowcontrol.flowschema import conditions_mistakes
 from seamark.kinds.kind import Column
+from seamark.kinds.language import go_names
 from seamark.kinds.resource import PRIORITY_LEVELS
 from seamark.kinds.subresource import bare_status_of
 from seamark.kinds.values.fields import Errors, forbidden, invalid, not_supported, required
@@ -16,6 +19,14 @@ from seamark.kinds.values.times import age
 
 _QUEUING = {"queues": 64, "handSize": 8, "queueLengthLimit": 50}
 _MOST_QUEUES = 10_000_000
+_HASH_BITS = 60  # of a flow, from which its queues are drawn
+# Zero shares could not be told from none in v1beta3; this is how they were marked there.
+_OLD_MARK = "flowcontrol.k8s.io/v1beta3-preserve-zero-concurrency-shares"
+_FIXED = {
+    level["metadata"]["name"]: go_names.PRIORITY_LEVEL_SPEC(level["spec"])
+    for level in priority_levels()
+    if level["metadata"]["name"] in MANDATORY
+}
 
 
 class PriorityLevelKind(CountedKind):
@@ -48,22 +59,11 @@ class PriorityLevelKind(CountedKind):
                     queuing[field] = queuing.get(field) or value
 
     def validate(self, obj: Object) -> Errors:
-        spec = obj["spec"]
-        kind, limited, exempt = spec.get("type", ""), spec.get("limited"), spec.get("exempt")
-        errors: Errors = []
-        if (obj["metadata"].get("name") == "exempt") != (kind == "Exempt"):
-            errors.append(invalid("spec.type", kind, "type must be 'Exempt' if and only if name is 'exempt'"))
-        if kind == "Exempt":
-            if limited is not None:
-                errors.append(forbidden("spec.limited", "must be nil if the type is not Limited"))
-            return errors if exempt is None else errors + _share_mistakes(exempt, "spec.exempt")
-        if kind != "Limited":
-            return [*errors, not_supported("spec.type", kind, ("Exempt", "Limited"))]
-        if exempt is not None:
-            errors.append(forbidden("spec.exempt", "must be nil if the type is Limited"))
-        if limited is None:
-            return [*errors, required("spec.limited", "must not be empty when type is Limited")]
-        return errors + _limit_mistakes(limited, "spec.limited")
+        meta, errors = obj["metadata"], Errors()
+        if _OLD_MARK in (meta.get("annotations") or {}):
+            errors.append(forbidden("metadata.annotations", f"annotation '{_OLD_MARK}' is forbidden"))
+        name = meta.get("name", "")
+        return errors + _spec_mistakes(obj["spec"], name) + _changes_of_mandatory(obj["spec"], name)
 
     def validate_status(self, obj: Object, old: Object) -> Errors:
         return conditions_mistakes((obj.get("status") or {}).get("conditions") or (), "status.conditions")
@@ -79,6 +79,36 @@ class PriorityLevelKind(CountedKind):
             *(queuing.get(field, "<none>") for field in ("queues", "handSize", "queueLengthLimit")),
             age(now, meta.get("creationTimestamp")),
         ]
+
+
+def _spec_mistakes(spec: Object, name: str) -> Errors:
+    kind, limited, exempt = spec.get("type", ""), spec.get("limited"), spec.get("exempt")
+    errors: Errors = []
+    if (name == "exempt") != (kind == "Exempt"):
+        errors.append(invalid("spec.type", kind, "must be 'Exempt' if and only if `name` is 'exempt'"))
+    if kind == "Exempt":
+        if limited is not None:
+            errors.append(forbidden("spec.limited", "must be nil if the type is not Limited"))
+        return errors if exempt is None else errors + _share_mistakes(exempt, "spec.exempt")
+    if kind != "Limited":
+        return [*errors, not_supported("spec.type", kind, ("Exempt", "Limited"))]
+    if exempt is not None:
+        errors.append(forbidden("spec.exempt", "must be nil if the type is Limited"))
+    if limited is None:
+        return [*errors, required("spec.limited", "must not be empty when type is Limited")]
+    return errors + _limit_mistakes(limited, "spec.limited")
+
+
+def _changes_of_mandatory(spec: Object, name: str) -> Errors:
+    """What was changed of a level that has to be as it is; the shares of ``exempt`` are its administrator's to set."""
+    if name not in _FIXED:
+        return []
+    shown, fixed = go_names.PRIORITY_LEVEL_SPEC(spec), _FIXED[name]
+    if name != "exempt":
+        return [] if shown == fixed else [invalid("spec", shown, f"spec of '{name}' must equal the fixed value")]
+    if {**shown, "Exempt": None} == {**fixed, "Exempt": None}:
+        return []
+    return [invalid("spec", shown, "spec of 'exempt' except the 'spec.exempt' field must equal the fixed value")]
 
 
 def _share_mistakes(level: Object, at: str) -> Errors:
@@ -123,6 +153,9 @@ def _queue_mistakes(queuing: Object, at: str) -> Errors:
         errors.append(invalid(f"{at}.handSize", hand, "must be positive"))
     elif hand > queues:
         errors.append(invalid(f"{at}.handSize", hand, f"should not be greater than queues ({queues})"))
+    elif math.ceil(math.log2(queues) * hand) > _HASH_BITS:
+        bits = f"required entropy bits of deckSize {queues} and handSize {hand}"
+        errors.append(invalid(f"{at}.handSize", hand, f"{bits} should not be greater than {_HASH_BITS}"))
     return errors
 
 

@@ -59,6 +59,7 @@ def _json_name(name: str) -> str:
 
 _IRREGULAR = {
     "APIGroup": "apiGroup",
+    "APIGroups": "apiGroups",
     "CEL": "cel",
     "IP": "ip",
     "UID": "uid",
@@ -86,6 +87,29 @@ _REQUIREMENT = struct(Key="", Operator="", Values=None)
 NODE_SELECTOR_TERM = struct(MatchExpressions=list_of(_REQUIREMENT), MatchFields=list_of(_REQUIREMENT))
 CSI_NODE_DRIVER = struct(Name="", NodeID="", TopologyKeys=None, Allocatable=None)
 DISTINGUISHER_METHOD = struct(Type="")
+_NAMED = struct(Name="")
+_FLOW_SUBJECT = struct(Kind="", User=_NAMED, Group=_NAMED, ServiceAccount=struct(Namespace="", Name=""))
+_FLOW_RULE = struct(
+    Subjects=list_of(_FLOW_SUBJECT),
+    ResourceRules=list_of(struct(Verbs=None, APIGroups=None, Resources=None, ClusterScope=False, Namespaces=None)),
+    NonResourceRules=list_of(struct(Verbs=None, NonResourceURLs=None)),
+)
+FLOW_SCHEMA_SPEC = struct(
+    PriorityLevelConfiguration=lambda held: _NAMED(held or {}),
+    MatchingPrecedence=0,
+    DistinguisherMethod=DISTINGUISHER_METHOD,
+    Rules=list_of(_FLOW_RULE),
+)
+_LIMIT_RESPONSE = struct(Type="", Queuing=struct(Queues=0, HandSize=0, QueueLengthLimit=0))
+_LIMITED_LEVEL = struct(
+    NominalConcurrencyShares=0,
+    LimitResponse=lambda held: _LIMIT_RESPONSE(held or {}),
+    LendablePercent=None,
+    BorrowingLimitPercent=None,
+)
+PRIORITY_LEVEL_SPEC = struct(
+    Type="", Limited=_LIMITED_LEVEL, Exempt=struct(NominalConcurrencyShares=None, LendablePercent=None)
+)
 AUDIT_ANNOTATION = struct(Key="", ValueExpression="")
 SCOPE_SELECTOR = struct(MatchExpressions=list_of(struct(ScopeName="", Operator="", Values=None)))
 PARENT_REFERENCE = struct(Group="", Resource="", Namespace="", Name="")

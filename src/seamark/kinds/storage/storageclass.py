@@ -107,7 +107,8 @@ def parameter_mistakes(parameters: dict[str, str], path: str) -> Errors:
 
 def _topology_mistakes(terms: list[Object]) -> Errors:
     errors: Errors = []
-    seen: set[frozenset[tuple[str, frozenset[str]]]] = set()
+    # Kubernetes takes a term without labels for one that it has seen already.
+    seen: set[frozenset[tuple[str, frozenset[str]]]] = {frozenset()}
     for i, term in enumerate(terms):
         found: dict[str, frozenset[str]] = {}
         for j, expression in enumerate(term.get("matchLabelExpressions") or ()):
