@@ -28,7 +28,7 @@ import msgspec
 from seamark.api.authorization import ADMIN, MASTERS
 from seamark.api.identity.keys import new_key, public_pem
 from seamark.clock import SYSTEM_CLOCK, Clock
-from seamark.private_files import check_private, make_private_directory, write_private
+from seamark.private_files import check_private, make_private_directory, remove_unfinished, write_private
 
 if TYPE_CHECKING:
     from seamark.api.signing import Signer
@@ -76,6 +76,7 @@ class Authority:
     def prepare(self, names: Sequence[str]) -> None:
         """Make what is missing, renew what is old or does not cover ``names`` (host names and addresses)."""
         make_private_directory(self._directory)
+        remove_unfinished(self._directory)
         for path in (self.admin_token_path, self.admin_certificate_path, self.server_key_path, self.server_path):
             check_private(path)
         for path in (self.signing_key_path, self.verifying_keys_path):

@@ -16,7 +16,7 @@ from seamark.api.certificates import Authority, single
 from seamark.api.identity.keys import KeyRing
 from seamark.cli import main
 from seamark.daemon.kubeconfig import kubeconfig
-from seamark.private_files import write_private
+from seamark.private_files import UNFINISHED, write_private
 
 
 @pytest.fixture
@@ -205,6 +205,13 @@ def test_wherever_the_process_is_killed_the_next_start_serves(
         assert keys.verifying(keys.signing.id)
         assert authority.admin_token
     assert moments == len(written) > 0
+
+
+def test_the_next_start_removes_what_a_killed_rotation_left(authority: Authority) -> None:
+    left = authority.ca_path.parent / f".server.key{UNFINISHED}abcdefgh"
+    left.touch()
+    authority.prepare(["localhost"])
+    assert not left.exists()
 
 
 def test_old_authorities_are_dropped_without_a_note_of_what_was_issued(authority: Authority) -> None:
