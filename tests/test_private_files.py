@@ -14,7 +14,14 @@ from pathlib import Path
 
 import pytest
 
-from seamark.private_files import check_private, make_private_directory, open_log, open_private, write_private
+from seamark.private_files import (
+    check_private,
+    is_unfinished,
+    make_private_directory,
+    open_log,
+    open_private,
+    write_private,
+)
 
 CREATE = os.O_RDWR | os.O_CREAT
 ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as two users")
@@ -228,3 +235,22 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
         write_private(path, b"two")
     assert path.read_bytes() == b"one"
     assert [p.name for p in tmp_path.iterdir()] == ["secret"]
+
+
+def test_what_a_killed_process_left_is_removed_by_the_next_and_not_while_it_is_in_use(tmp_path):
+    path = tmp_path / "secret"
+    code = (
+        "import os, sys; from pathlib import Path; from seamark.private_files import write_private\n"
+        "os.fsync = lambda _: (print('written', flush=True), sys.stdin.read(), os._exit(9))\n"
+        "write_private(Path(sys.argv[1]), b'one')"
+    )
+    command = [sys.executable, "-c", code, str(path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as writer:
+        writer.stdout.readline()
+        write_private(path, b"two")
+        (unfinished,) = {each.name for each in tmp_path.iterdir()} - {"secret"}
+        assert is_unfinished(unfinished)
+    assert {each.name for each in tmp_path.iterdir()} == {"secret", unfinished}
+    (tmp_path / ".secret-20260101").touch()  # a name that others give to files
+    write_private(path, b"three")
+    assert {each.name for each in tmp_path.iterdir()} == {"secret", ".secret-20260101"}

@@ -8,9 +8,11 @@ is refused: writing would change, and reading would trust, a file that is not ou
 from __future__ import annotations
 
 import errno
+import fcntl
 import logging
 import os
 import stat
+from contextlib import suppress
 from pathlib import Path
 
 logger = logging.getLogger(__name__)
@@ -18,6 +20,7 @@ logger = logging.getLogger(__name__)
 MODE = 0o600
 OTHERS = 0o077  # the rights of the group and of all other users
 OTHERS_WRITE = 0o022
+UNFINISHED = ".seamark-"  # in the names of files that are being written, before they get their names
 
 
 def make_private_directory(path: Path, *, named: bool = False) -> None:
@@ -93,19 +96,53 @@ def _check(path: Path, found: os.stat_result, what: int | Path) -> None:
 
 
 def write_private(path: Path, data: bytes) -> None:
-    """Replace a file in one step, so that it is never seen half written; only its owner may read it."""
-    import tempfile  # here, because most commands end before they need it
+    """Replace a file in one step, so that it is never seen half written; only its owner may read it.
 
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+    What processes left that were killed in the middle of this goes too: it may hold a key.
+    """
+    remove_unfinished(path.parent)
+    handle, temporary = _locked_beside(path)
     try:
         with os.fdopen(handle, "wb") as out:
             out.write(data)
             out.flush()
             os.fsync(out.fileno())
-        Path(temporary).replace(path)
+            Path(temporary).replace(path)  # while it is locked, so that it is not taken for left over
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def is_unfinished(name: str) -> bool:
+    """Whether a file of that name is not in its place yet, or is left over."""
+    return name.startswith(".") and UNFINISHED in name
+
+
+def _locked_beside(path: Path) -> tuple[int, str]:
+    """A new file beside another, whose lock says that it is in use, and its name."""
+    import tempfile  # here, because most commands end before they need it
+
+    while True:
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}{UNFINISHED}")
+        with suppress(OSError):  # a file system without locks: there nothing is taken for left over
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        if os.fstat(handle).st_nlink:
+            return handle, temporary
+        os.close(handle)  # it was taken for left over before it was locked
+
+
+def remove_unfinished(directory: Path) -> None:
+    """Remove the files that were to replace others, and are locked by no process."""
+    with os.scandir(directory) as found:
+        left = [each.path for each in found if is_unfinished(each.name)]
+    for each in left:
+        with suppress(OSError):  # it is in use, or another process has just removed it
+            descriptor = open_private(Path(each), os.O_RDWR)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                os.unlink(each)
+            finally:
+                os.close(descriptor)
 
 
 def sync_directory(path: Path) -> None:

@@ -28,7 +28,7 @@ import msgspec
 from seamark.api.authorization import ADMIN, MASTERS
 from seamark.api.identity.keys import new_key, public_pem
 from seamark.clock import SYSTEM_CLOCK, Clock
-from seamark.private_files import check_private, make_private_directory, write_private
+from seamark.private_files import check_private, make_private_directory, remove_unfinished, write_private
 
 if TYPE_CHECKING:
     from seamark.api.signing import Signer
@@ -76,6 +76,7 @@ class Authority:
     def prepare(self, names: Sequence[str]) -> None:
         """Make what is missing, renew what is old or does not cover ``names`` (host names and addresses)."""
         make_private_directory(self._directory)
+        remove_unfinished(self._directory)
         for path in (self.admin_token_path, self.admin_certificate_path, self.server_key_path, self.server_path):
             check_private(path)
         for path in (self.signing_key_path, self.verifying_keys_path):
@@ -84,19 +85,25 @@ class Authority:
             self.new_admin_token()
         if not (self.signing_key_path.exists() and self.verifying_keys_path.exists()):
             self.new_signing_key()
-        if self.prepare_ca():
+        # The note goes first, so that no certificate of a lost authority is served if this process ends in between.
+        if not self._has_ca or self._is_cut_off():
             self._issued_path.unlink(missing_ok=True)
+        self.prepare_ca()
         self.renew(names)
 
-    def prepare_ca(self) -> bool:
-        """Make the CA if there is none; returns whether that was so."""
+    def prepare_ca(self) -> None:
+        """Make the CA if there is none."""
         make_private_directory(self._directory)
         for path in (self._ca_key_path, self.ca_path):
             check_private(path)
-        if self.ca_path.exists() and self._ca_key_path.exists():
-            return False
-        self._make_ca()
-        return True
+        if not self._has_ca:
+            # A key without its certificate would be taken for that of the new one, if this process ends in between.
+            self._ca_key_path.unlink(missing_ok=True)
+            self._make_ca()
+
+    @property
+    def _has_ca(self) -> bool:
+        return self.ca_path.exists() and self._ca_key_path.exists()
 
     @property
     def admin_token(self) -> str:
@@ -148,24 +155,41 @@ class Authority:
         """Believe only the authority that signs; returns how many were dropped.  The server gets a new certificate."""
         found, signer = single(self.ca_pem), self._signer()
         kept = [each for each in found if signer.has_key_of(each)]
-        issued = msgspec.json.decode(self._issued_path.read_bytes(), type=Issued)
-        self._make_server(issued.names)
+        if (issued := self._issued()) is not None:  # otherwise the next start, or the next look at the files, makes one
+            self._make_server(issued.names)
         write_private(self.ca_path, b"".join(kept))
         return len(found) - len(kept)
 
     # --- making ------------------------------------------------------------------------------------
 
     def _still_good(self, names: Sequence[str]) -> bool:
-        if not (self._issued_path.exists() and self.server_path.exists() and self.server_key_path.exists()):
-            return False
-        try:
-            issued = msgspec.json.decode(self._issued_path.read_bytes(), type=Issued)
-        except msgspec.DecodeError:
+        issued = self._issued()
+        if issued is None or not (self.server_path.exists() and self.server_key_path.exists()):
             return False
         left = issued.until - self._clock.time()
         return (
             set(names) <= set(issued.names) and RENEW_DAYS * DAY < left < SERVER_DAYS * DAY + BACKDATED.total_seconds()
         )
+
+    def _is_cut_off(self) -> bool:
+        """Whether a process was killed after it wrote the server's new key, and before the certificate of that.
+
+        Only a start may ask: while a server runs, another process may just be between the two.
+        """
+        try:
+            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(*self.serving)
+        except ssl.SSLError as error:
+            return error.reason == "KEY_VALUES_MISMATCH"
+        except OSError:  # what is missing is made anyway
+            pass
+        return False
+
+    def _issued(self) -> Issued | None:
+        """What was issued; None if there is no note of it that can be read."""
+        try:
+            return msgspec.json.decode(self._issued_path.read_bytes(), type=Issued)
+        except (FileNotFoundError, msgspec.DecodeError):
+            return None
 
     def _make_ca(self, earlier: bytes = b"") -> None:
         from seamark.api.signing import new_authority

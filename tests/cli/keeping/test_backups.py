@@ -20,6 +20,7 @@ import pytest
 from seamark.cli import main
 from seamark.cli.keeping import archive, backup
 from seamark.presence import hold
+from seamark.private_files import UNFINISHED
 from seamark.store.protocol import StoreError, Write
 from seamark.store.sqlite import SqliteStore, upkeep
 
@@ -98,6 +99,12 @@ def test_a_file_system_without_links(data: Path, tmp_path: Path, monkeypatch: py
     assert archive.unpack(tmp_path / "new.tar", None).revision
     with pytest.raises(FileExistsError):
         backup._give_name(tmp_path / "data" / "store.db", tmp_path / "new.tar")
+
+
+def test_what_a_killed_rotation_left_is_not_kept(data: Path, tmp_path: Path) -> None:
+    (data / "pki" / f".ca.key{UNFINISHED}abcdefgh").touch()
+    assert main(["backup", str(tmp_path / "new.tar"), "--data-dir", str(data)]) == 0
+    assert [each for each in archive.unpack(tmp_path / "new.tar", None).sha256 if UNFINISHED in each] == []
 
 
 def test_a_certificate_with_an_impossible_name(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

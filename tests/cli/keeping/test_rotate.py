@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from seamark.api.certificates import Authority, single
 from seamark.api.identity.keys import KeyRing
 from seamark.cli import main
 from seamark.daemon.kubeconfig import kubeconfig
-from seamark.private_files import write_private
+from seamark.private_files import UNFINISHED, write_private
 
 
 @pytest.fixture
@@ -123,6 +124,103 @@ def test_a_rotation_that_was_cut_off_loses_nothing(authority: Authority, monkeyp
     certificate.verify_directly_issued_by(x509.load_pem_x509_certificate(old))  # the key of before signs
     authority.drop_earlier_cas()
     assert authority.ca_pem == old, "an authority without its key is of no use"
+
+
+class KilledError(BaseException):
+    """Ends the work at one moment, as the end of its process would: nothing after it happens."""
+
+
+def kill_before(monkeypatch: pytest.MonkeyPatch, number: int) -> list[str]:
+    """Let the writing of files end before the file of that number; returns the names of those that were written."""
+    written: list[str] = []
+
+    def write(path: Path, data: bytes) -> None:
+        if len(written) == number:
+            raise KilledError
+        write_private(path, data)
+        written.append(path.name)
+
+    monkeypatch.setattr(certificates, "write_private", write)
+    return written
+
+
+def earlier_cas_are_dropped(authority: Authority) -> None:
+    authority.new_ca()
+    authority.drop_earlier_cas()
+
+
+def another_name_is_served(authority: Authority) -> None:
+    authority.renew(["localhost", "example.org"])
+
+
+def all_tokens_are_revoked(authority: Authority) -> None:
+    authority.new_signing_key(revoke=True)
+
+
+def the_lost_authority_is_replaced(authority: Authority) -> None:
+    authority.ca_path.unlink()
+    authority.prepare(["localhost"])
+
+
+def everything_is_made(authority: Authority) -> None:
+    for path in authority.ca_path.parent.iterdir():
+        path.unlink()
+    authority.prepare(["localhost"])
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        earlier_cas_are_dropped,
+        another_name_is_served,
+        all_tokens_are_revoked,
+        the_lost_authority_is_replaced,
+        everything_is_made,
+        Authority.new_admin_token,
+    ],
+)
+def test_wherever_the_process_is_killed_the_next_start_serves(
+    work: Callable[[Authority], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moments = 0
+    while True:
+        authority = Authority(tmp_path / str(moments))
+        authority.prepare(["localhost"])
+        written = kill_before(monkeypatch, moments)
+        try:
+            work(authority)
+            break
+        except KilledError:
+            moments += 1
+        finally:
+            monkeypatch.undo()
+        authority.prepare(["localhost"])
+        authority.tls()  # raises if a certificate and a key do not belong together
+        trusted = [x509.load_pem_x509_certificate(each) for each in single(authority.ca_pem)]
+        for leaf in (authority.server_path.read_bytes(), authority.admin_certificate()[0]):
+            issued = x509.load_pem_x509_certificate(leaf)
+            key = issued.extensions.get_extension_for_class(x509.AuthorityKeyIdentifier).value.key_identifier
+            assert key in [x509.SubjectKeyIdentifier.from_public_key(each.public_key()).digest for each in trusted]
+        keys = ring(authority)
+        assert keys.verifying(keys.signing.id)
+        assert authority.admin_token
+    assert moments == len(written) > 0
+
+
+def test_the_next_start_removes_what_a_killed_rotation_left(authority: Authority) -> None:
+    left = authority.ca_path.parent / f".server.key{UNFINISHED}abcdefgh"
+    left.touch()
+    authority.prepare(["localhost"])
+    assert not left.exists()
+
+
+def test_old_authorities_are_dropped_without_a_note_of_what_was_issued(authority: Authority) -> None:
+    authority.new_ca()
+    (authority.ca_path.parent / "issued.json").write_text("{")
+    assert authority.drop_earlier_cas() == 1
+    authority.renew(["localhost"])
+    issued = x509.load_pem_x509_certificate(authority.server_path.read_bytes())
+    issued.verify_directly_issued_by(x509.load_pem_x509_certificate(authority.ca_pem))
 
 
 @pytest.mark.parametrize("words", [("ca", "--revoke"), ("admin-token", "--drop-old")])

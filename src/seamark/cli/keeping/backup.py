@@ -14,7 +14,7 @@ from seamark.cli.keeping import archive
 from seamark.cli.keeping.stores import add_store_option, store_file
 from seamark.cli.parsing import verb_parser
 from seamark.cli.terminal import Progress
-from seamark.private_files import sync_directory
+from seamark.private_files import is_unfinished, sync_directory
 from seamark.store.protocol import StoreError
 from seamark.temporary import TemporaryFolder
 
@@ -73,7 +73,7 @@ def _write(store: Path, directory: Path, folder: Path) -> archive.Contents:
     if (directory / archive.PKI).is_dir():
         (members / archive.PKI).mkdir(mode=0o700)
         for path in (directory / archive.PKI).iterdir():
-            if path.is_file():
+            if path.is_file() and not is_unfinished(path.name):
                 _copy(path, members / archive.PKI / path.name)
     archive.pack(members, folder / "backup", revision=revision)
     return archive.unpack(folder / "backup", None)
