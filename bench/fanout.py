@@ -27,10 +27,10 @@ from pathlib import Path
 import uvloop
 
 from seamark.api.certificates import Authority
-from seamark.api.http.listener import Listener
-from seamark.api.http.messages import Streaming
-from seamark.api.http.pieces import frame
-from seamark.api.http.stream import Stream
+from seamark.api.http.wire.listener import Listener
+from seamark.api.http.wire.messages import Streaming
+from seamark.api.http.wire.pieces import frame
+from seamark.api.http.wire.stream import Stream
 from seamark.config import settled
 from seamark.daemon import Daemon
 from seamark.kinds.resource import CONFIGMAPS

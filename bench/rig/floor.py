@@ -14,8 +14,8 @@ import msgspec
 import uvloop
 
 from seamark.api.certificates import Authority
-from seamark.api.http.listener import Listener
-from seamark.api.http.messages import Request, Response
+from seamark.api.http.wire.listener import Listener
+from seamark.api.http.wire.messages import Request, Response
 from seamark.store.opening import open_store
 from seamark.store.protocol import Write
 

@@ -11,7 +11,7 @@ from typing import Any
 from seamark.api import bootstrap
 from seamark.api.admission import PLUGINS
 from seamark.api.authorization import User
-from seamark.api.http.messages import Request, Response, Streaming
+from seamark.api.http.wire.messages import Request, Response, Streaming
 from seamark.api.server import ApiServer
 from seamark.api.settings import ServiceNetwork
 from seamark.api.state.cache import PORTS_PREFIX
@@ -54,7 +54,7 @@ class Answer:
 
 
 class Lines:
-    """A stream that keeps what is written to it; takes the place of :class:`seamark.api.http.stream.Stream`."""
+    """A stream that keeps what is written to it; takes the place of :class:`seamark.api.http.wire.stream.Stream`."""
 
     def __init__(self) -> None:
         self.frames: list[bytes] = []

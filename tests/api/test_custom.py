@@ -11,7 +11,7 @@ from custom_resources import BASE, DEFINITIONS, NAME, defined, definition, estab
 from served import OTHER, Answer, Served, served
 
 from seamark.api import custom
-from seamark.api.http.incoming import MAX_BODY
+from seamark.api.http.wire.incoming import MAX_BODY
 from seamark.api.write.values import LARGEST_OBJECT
 from seamark.kinds.kind import Kind
 from seamark.kinds.resource import DEFINITIONS as RESOURCE

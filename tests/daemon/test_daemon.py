@@ -28,7 +28,7 @@ from seamark.api import bootstrap
 from seamark.api.aggregation.following import Aggregation
 from seamark.api.allocation.repair import PortRepair
 from seamark.api.custom import Definitions
-from seamark.api.http.listener import Listener
+from seamark.api.http.wire.listener import Listener
 from seamark.api.renewal import Renewal
 from seamark.clock import SystemClock
 from seamark.config import settled

@@ -30,10 +30,10 @@ from seamark.api.http.auditing import Auditing
 from seamark.api.http.documents import Documents, Readiness, Report
 from seamark.api.http.issuer import CONFIGURATION, KEYS, IssuerDiscovery
 from seamark.api.http.levels import Levels
-from seamark.api.http.listener import Listener
-from seamark.api.http.unread import Unread
 from seamark.api.http.verbs import Verbs
 from seamark.api.http.watches.opening import Watches
+from seamark.api.http.wire.listener import Listener
+from seamark.api.http.wire.unread import Unread
 from seamark.api.identity.keys import KeyRing
 from seamark.api.identity.signers import SignerRights
 from seamark.api.identity.tokens import ServiceAccountTokens

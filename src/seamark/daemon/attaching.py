@@ -18,7 +18,7 @@ from typing import Any
 
 from seamark.access.informers import Informers
 from seamark.api.bootstrap import DNS_PORT
-from seamark.api.http.listener import Listener
+from seamark.api.http.wire.listener import Listener
 from seamark.config import Config
 from seamark.dns.server import Pair
 from seamark.metrics import Registry

@@ -8,10 +8,10 @@ import threading
 import pytest
 from served import ADMIN, OTHER, served
 
-from seamark.api.http.incoming import MAX_BODY
 from seamark.api.http.issuer import keys_beside
-from seamark.api.http.messages import Request, Response, Streaming
 from seamark.api.http.url import MOST_PARAMETERS
+from seamark.api.http.wire.incoming import MAX_BODY
+from seamark.api.http.wire.messages import Request, Response, Streaming
 from seamark.api.openapi.documents import OpenApi
 from seamark.haste import LARGE_YAML
 from seamark.kinds.language import yaml_text

@@ -11,15 +11,15 @@ import uvloop
 from held_transport import Transport
 from served import ADMIN, OTHER, served
 
-from seamark.api.http import incoming
-from seamark.api.http import listener as listening
-from seamark.api.http.listener import NOT_TLS, Listener, most_connections
-from seamark.api.http.messages import Response, Streaming
-from seamark.api.http.pieces import frame
-from seamark.api.http.protocol import Connection, Connections
-from seamark.api.http.stream import Stream
 from seamark.api.http.watches.alike import Alike
 from seamark.api.http.watches.watch import Watch
+from seamark.api.http.wire import incoming
+from seamark.api.http.wire import listener as listening
+from seamark.api.http.wire.listener import NOT_TLS, Listener, most_connections
+from seamark.api.http.wire.messages import Response, Streaming
+from seamark.api.http.wire.pieces import frame
+from seamark.api.http.wire.protocol import Connection, Connections
+from seamark.api.http.wire.stream import Stream
 from turns import until
 
 LOOPS = pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])

@@ -23,7 +23,7 @@ from custom_resources import DEFINITIONS, established
 from random_requests import DEFINITION, Request, Traffic
 from served import Answer, Lines, Served, served
 
-from seamark.api.http.messages import Response, Streaming
+from seamark.api.http.wire.messages import Response, Streaming
 from seamark.kinds.language import protobuf, shapes
 from seamark.store.protocol import Write
 

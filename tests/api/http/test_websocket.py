@@ -14,10 +14,10 @@ import pytest
 from served import ADMIN, Served
 
 from seamark.api.certificates import Authority
-from seamark.api.http.listener import Listener
-from seamark.api.http.protocol import Connection
-from seamark.api.http.stream import Stream
 from seamark.api.http.websocket import MessageStream
+from seamark.api.http.wire.listener import Listener
+from seamark.api.http.wire.protocol import Connection
+from seamark.api.http.wire.stream import Stream
 
 BASE = "/api/v1/namespaces/default/configmaps"
 BEARER = "base64url.bearer.authorization.k8s.io." + base64.urlsafe_b64encode(ADMIN.encode()).decode().rstrip("=")

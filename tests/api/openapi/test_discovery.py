@@ -12,7 +12,7 @@ from replay_paths import lookup, remove
 
 from conformance_files import API
 from seamark import errors
-from seamark.api.http.messages import Request, Response
+from seamark.api.http.wire.messages import Request, Response
 from seamark.api.openapi import discovery
 from seamark.kinds import table
 

@@ -15,7 +15,7 @@ from replay_paths import lookup
 from conformance_files import API
 from protobuf_wire import member, members
 from seamark import errors
-from seamark.api.http.messages import Request, Response
+from seamark.api.http.wire.messages import Request, Response
 from seamark.api.openapi import documents as openapi
 from seamark.api.openapi import field_docs, protobuf_v3
 from seamark.kinds.language import shapes

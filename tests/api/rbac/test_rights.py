@@ -14,7 +14,7 @@ from served import ADMIN, OTHER, Served, served
 
 from seamark.api.authentication import _of_certificate
 from seamark.api.certificates import Authority
-from seamark.api.http.messages import Request
+from seamark.api.http.wire.messages import Request
 from seamark.api.rbac import components, roles
 from seamark.api.rbac.keeping import make_roles, mended
 from seamark.api.rbac.lines import AUTOUPDATE, binding, role

@@ -22,7 +22,7 @@ from served import ADMIN, TOKENS, Served, served
 from seamark.access.informers import Informers
 from seamark.api.authorization import User
 from seamark.api.certificates import Authority
-from seamark.api.http.messages import Request, Response, Streaming
+from seamark.api.http.wire.messages import Request, Response, Streaming
 from seamark.controllers.housekeeping.role_aggregation import RoleAggregation
 from seamark.runtime.manager import Manager
 from turns import drained

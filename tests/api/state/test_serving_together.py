@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from served import OTHER, Answer, Served, served
 
-from seamark.api.http.messages import Response
+from seamark.api.http.wire.messages import Response
 from seamark.api.identity.keys import KeyRing
 from seamark.store.opening import open_store
 from seamark.store.protocol import Batch, Store

@@ -10,7 +10,7 @@ from served import ADMIN
 
 from seamark import errors
 from seamark.access.pod_streams import STDERR, STDOUT
-from seamark.api.http.listener import Listener
+from seamark.api.http.wire.listener import Listener
 
 NODE = "node-1"
 

@@ -7,8 +7,8 @@ import asyncio
 import pytest
 from held_transport import Transport
 
-from seamark.api.http.messages import Streaming
-from seamark.api.http.protocol import Connection, Connections
+from seamark.api.http.wire.messages import Streaming
+from seamark.api.http.wire.protocol import Connection, Connections
 from seamark.api.streaming.sockets import MOST_UNREAD, PlainSocket, WebSocket
 from turns import turns
 

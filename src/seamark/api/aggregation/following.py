@@ -18,7 +18,7 @@ from seamark.access.cluster import Cluster, Receipt
 from seamark.api.aggregation.backends import Backend, Foreign, backend_of, with_condition
 from seamark.api.aggregation.reaching import Servers
 from seamark.api.authorization import User
-from seamark.api.http.messages import Request, Response, Streaming
+from seamark.api.http.wire.messages import Request, Response, Streaming
 from seamark.api.state.cache import Cache
 from seamark.api.state.entries import Event
 from seamark.clock import Clock

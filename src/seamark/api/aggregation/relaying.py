@@ -10,10 +10,10 @@ from functools import partial
 from seamark.api.aggregation.backends import Backend
 from seamark.api.aggregation.reaching import Servers, identity, passed_on, target
 from seamark.api.authorization import User
-from seamark.api.http.messages import Request, Response, Streaming
-from seamark.api.http.pieces import frame
-from seamark.api.http.protocol import Connection
-from seamark.api.http.stream import MAX_STREAM_BACKLOG, Stream
+from seamark.api.http.wire.messages import Request, Response, Streaming
+from seamark.api.http.wire.pieces import frame
+from seamark.api.http.wire.protocol import Connection
+from seamark.api.http.wire.stream import MAX_STREAM_BACKLOG, Stream
 from seamark.api.outgoing.calling import CallFailed
 
 TEXT = "text/plain; charset=utf-8"

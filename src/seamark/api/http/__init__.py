@@ -1,12 +1,8 @@
 """HTTP: a request becomes a call of the operations, its result an answer.
 
-- ``listener`` accepts connections, ``tls`` encrypts them
-- ``incoming`` turns bytes into requests, ``protocol`` answers into bytes, one after the other
-- ``messages`` are these requests and answers; ``stream`` is the writing end of an answer that goes on
+- ``wire`` reads requests from connections and writes answers to them, and knows nothing of Kubernetes
 - ``application`` answers every request: the order of all checks, and the one place where an error becomes a ``Status``
 - ``fairness`` lets users take turns when there is too much to do; ``levels`` says who need not, by FlowSchemas
-- ``pieces`` cuts long answers up, whose connections take turns to write
-- ``unread`` bounds the memory of clients that do not read their answers
 - ``auditing`` writes requests and their answers to the audit log
 - ``documents`` answers what is not an object: health, version, metrics, discovery; ``issuer`` how to verify our tokens
 - ``url`` is what a path and a query ask for, ``body`` what a body holds

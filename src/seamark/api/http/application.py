@@ -29,13 +29,13 @@ from seamark.api.custom import Definitions
 from seamark.api.http.auditing import Auditing, id_of
 from seamark.api.http.documents import Documents
 from seamark.api.http.fairness import LONG_LIST, CalmQueue, FairQueue, Full, Load
-from seamark.api.http.incoming import MAX_BODY
 from seamark.api.http.levels import Levels
-from seamark.api.http.messages import Request, Response, Streaming
 from seamark.api.http.negotiate import PLAIN, compressed, indented, negotiate_error
 from seamark.api.http.render import encode
 from seamark.api.http.url import Query, asked, check_timeout, first, flag, parse, parse_query, selected_name
 from seamark.api.http.verbs import Answer, Call, Verbs, verb_of, warning_headers
+from seamark.api.http.wire.incoming import MAX_BODY
+from seamark.api.http.wire.messages import Request, Response, Streaming
 from seamark.api.impersonation import Impersonation, impersonates
 from seamark.api.operations import Operations, attributes
 from seamark.api.state.failures import RETRY_SECONDS, unavailable

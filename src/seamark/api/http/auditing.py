@@ -12,8 +12,8 @@ from seamark.api.audit.events import Audited
 from seamark.api.audit.log import AuditLog
 from seamark.api.audit.policy import Level
 from seamark.api.authorization import Attributes, User
-from seamark.api.http.messages import Request, Response, Streaming
-from seamark.api.http.stream import Stream
+from seamark.api.http.wire.messages import Request, Response, Streaming
+from seamark.api.http.wire.stream import Stream
 
 # Longer YAML that was not parsed for the request itself is left out: to read it would keep all others waiting.
 LONGEST_YAML = 64 * 1024

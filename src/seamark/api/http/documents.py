@@ -11,8 +11,8 @@ import msgspec
 
 from seamark.api.aggregation.backends import Foreign
 from seamark.api.call import not_allowed, not_found
-from seamark.api.http.messages import Request, Response
 from seamark.api.http.url import Query, parse_query
+from seamark.api.http.wire.messages import Request, Response
 from seamark.kinds.kind import Kind
 from seamark.kinds.table import Kinds
 from seamark.kinds.values.fields import show

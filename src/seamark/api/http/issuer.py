@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 import msgspec
 
 from seamark import errors
-from seamark.api.http.messages import Request, Response
 from seamark.api.http.negotiate import MOST_TYPES
+from seamark.api.http.wire.messages import Request, Response
 from seamark.api.identity.tokens import ServiceAccountTokens
 
 CONFIGURATION = "/.well-known/openid-configuration"

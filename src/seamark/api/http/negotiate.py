@@ -12,8 +12,8 @@ from typing import Literal
 import msgspec
 
 from seamark import errors
-from seamark.api.http.messages import Request, Response
 from seamark.api.http.url import first, parse_query
+from seamark.api.http.wire.messages import Request, Response
 from seamark.remembering import LONGEST
 
 # Bodies below this are not worth compressing (Kubernetes' own threshold).

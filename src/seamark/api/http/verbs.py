@@ -19,12 +19,12 @@ from seamark.api.edits import NOT_STRATEGIC
 from seamark.api.fields import managed
 from seamark.api.fields.patch import PatchType
 from seamark.api.http import body
-from seamark.api.http.messages import Request, Response, Streaming
 from seamark.api.http.negotiate import PLAIN, PROTOBUF, STORED, STREAMED, TABLES, negotiate, not_streamable
 from seamark.api.http.render import Renderer
 from seamark.api.http.url import Query, delete_options, first, flag, list_options, patch_options, write_options
 from seamark.api.http.watches.opening import Watches
 from seamark.api.http.websocket import asked_for, upgraded
+from seamark.api.http.wire.messages import Request, Response, Streaming
 from seamark.api.operations import FOUND, Operations
 from seamark.api.posted import Answered, success
 from seamark.api.state.entries import Entry

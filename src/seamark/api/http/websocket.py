@@ -11,9 +11,9 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from seamark.api.authentication import BEARER_PROTOCOL, subprotocols
-from seamark.api.http.messages import Request
-from seamark.api.http.protocol import Connection
-from seamark.api.http.stream import Unchunked
+from seamark.api.http.wire.messages import Request
+from seamark.api.http.wire.protocol import Connection
+from seamark.api.http.wire.stream import Unchunked
 
 if TYPE_CHECKING:
     from wsproto.connection import Connection as Messages

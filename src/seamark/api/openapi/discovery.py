@@ -17,8 +17,8 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from seamark.api.aggregation.backends import Foreign
-from seamark.api.http.messages import Request, Response
 from seamark.api.http.negotiate import NONE, negotiate, not_acceptable, parse_accept
+from seamark.api.http.wire.messages import Request, Response
 from seamark.errors import Object
 from seamark.kinds.extensions.custom import CustomKind
 from seamark.kinds.extensions.versions import priority

@@ -18,8 +18,8 @@ import msgspec
 
 from seamark import __version__
 from seamark.api.aggregation.backends import Foreign
-from seamark.api.http.messages import Request, Response
 from seamark.api.http.negotiate import not_acceptable, parse_accept
+from seamark.api.http.wire.messages import Request, Response
 from seamark.api.openapi import field_docs, protobuf_v2, protobuf_v3
 from seamark.api.openapi import paths as openapi_paths
 from seamark.api.openapi.discovery import by_version

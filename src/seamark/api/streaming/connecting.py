@@ -12,11 +12,11 @@ import msgspec
 from seamark.access.pod_streams import Connection, PodStreams, unverified
 from seamark.api.admission import Others
 from seamark.api.call import Target, not_available
-from seamark.api.http.messages import Request, Response, Streaming
-from seamark.api.http.pieces import frame
-from seamark.api.http.stream import Stream
 from seamark.api.http.url import Query, first, flag
 from seamark.api.http.websocket import asked_for
+from seamark.api.http.wire.messages import Request, Response, Streaming
+from seamark.api.http.wire.pieces import frame
+from seamark.api.http.wire.stream import Stream
 from seamark.api.streaming.sockets import Socket, Tasks, WebSocket
 from seamark.api.streaming.upgrading import as_either, as_websocket
 from seamark.clock import Clock

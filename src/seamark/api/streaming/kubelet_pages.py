@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from seamark.api.http.messages import Response
+from seamark.api.http.wire.messages import Response
 from seamark.errors import Object
 from seamark.kinds.autoscaling.usage import Measurement, Used
 from seamark.kinds.values import times

@@ -20,9 +20,9 @@ from seamark import errors
 from seamark.access.pod_streams import Connection
 from seamark.api.aggregation.reaching import passed_on, target
 from seamark.api.aggregation.relaying import OWN_HEADERS, Tunnel, pump
-from seamark.api.http.messages import Request, Response, Streaming
-from seamark.api.http.pieces import frame
-from seamark.api.http.stream import Stream
+from seamark.api.http.wire.messages import Request, Response, Streaming
+from seamark.api.http.wire.pieces import frame
+from seamark.api.http.wire.stream import Stream
 from seamark.api.streaming.sockets import Tasks
 from seamark.errors import Object
 from seamark.kinds.values.addresses import canonical, is_global_unicast

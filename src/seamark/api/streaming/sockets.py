@@ -8,10 +8,10 @@ from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
-from seamark.api.http.messages import Streaming
-from seamark.api.http.protocol import Connection
-from seamark.api.http.stream import Stream
 from seamark.api.http.websocket import AT_ONCE, heard
+from seamark.api.http.wire.messages import Streaming
+from seamark.api.http.wire.protocol import Connection
+from seamark.api.http.wire.stream import Stream
 
 if TYPE_CHECKING:
     from wsproto.events import Event

@@ -11,8 +11,8 @@ import msgspec
 
 from seamark import errors
 from seamark.api.authentication import BEARER_PROTOCOL, subprotocols
-from seamark.api.http.messages import Request, Response
 from seamark.api.http.websocket import asked_for, head
+from seamark.api.http.wire.messages import Request, Response
 from seamark.api.streaming.sockets import PlainSocket, Socket, WebSocket
 
 SPDY = "SPDY/3.1"

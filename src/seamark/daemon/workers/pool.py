@@ -16,7 +16,7 @@ from typing import Protocol
 import msgspec
 
 from seamark.api.http.documents import Report
-from seamark.api.http.listener import Listener
+from seamark.api.http.wire.listener import Listener
 from seamark.channel import Channel, Handler, Lost
 from seamark.daemon.workers.forking import Birth
 from seamark.daemon.workers.worker import READY, STOP, TELL, TO_MAIN, TO_WORKER, Told

@@ -6,10 +6,10 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from seamark.api.http.pieces import frame
 from seamark.api.http.render import Renderer
-from seamark.api.http.stream import Outlet
 from seamark.api.http.watches.rounds import Rounds
+from seamark.api.http.wire.pieces import frame
+from seamark.api.http.wire.stream import Outlet
 from seamark.api.state.collection import Collection
 from seamark.api.state.entries import Entry, Event
 from seamark.api.state.watch import Watching, seen

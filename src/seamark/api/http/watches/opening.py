@@ -5,13 +5,13 @@ from __future__ import annotations
 from functools import partial
 
 from seamark import errors
-from seamark.api.http.messages import Streaming
 from seamark.api.http.render import Renderer
-from seamark.api.http.stream import Stream
-from seamark.api.http.unread import Unread
 from seamark.api.http.watches.alike import Alike
 from seamark.api.http.watches.rounds import Rounds
 from seamark.api.http.watches.watch import Watch
+from seamark.api.http.wire.messages import Streaming
+from seamark.api.http.wire.stream import Stream
+from seamark.api.http.wire.unread import Unread
 from seamark.api.state.read import Reader
 from seamark.api.state.watch import Watching
 from seamark.remembering import LONGEST

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from seamark import errors
-from seamark.api.http.pieces import frame
 from seamark.api.http.render import Renderer
-from seamark.api.http.stream import Outlet, Stream
 from seamark.api.http.watches.alike import PIECE, Alike, encoded, unconverted
+from seamark.api.http.wire.pieces import frame
+from seamark.api.http.wire.stream import Outlet, Stream
 from seamark.api.state.entries import Entry, Event
 from seamark.api.state.failures import unwatchable
 from seamark.api.state.forms import converted

@@ -13,12 +13,12 @@ import pytest
 import uvloop
 
 from seamark.api.certificates import Authority
-from seamark.api.http import tls
-from seamark.api.http.incoming import MAX_BODY
-from seamark.api.http.listener import Listener
-from seamark.api.http.messages import Response, Streaming
-from seamark.api.http.pieces import frame
-from seamark.api.http.protocol import MAX_PIPELINED
+from seamark.api.http.wire import tls
+from seamark.api.http.wire.incoming import MAX_BODY
+from seamark.api.http.wire.listener import Listener
+from seamark.api.http.wire.messages import Response, Streaming
+from seamark.api.http.wire.pieces import frame
+from seamark.api.http.wire.protocol import MAX_PIPELINED
 from turns import until
 
 LOOPS = pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])

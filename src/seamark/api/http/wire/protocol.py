@@ -17,11 +17,11 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
-from seamark.api.http.incoming import MAX_BODY, Incoming
-from seamark.api.http.messages import Admit, Handler, Request, Response, Streaming, head
-from seamark.api.http.pieces import PIECE, LongAnswer
-from seamark.api.http.stream import Stream, Unchunked
-from seamark.api.http.unread import Unread
+from seamark.api.http.wire.incoming import MAX_BODY, Incoming
+from seamark.api.http.wire.messages import Admit, Handler, Request, Response, Streaming, head
+from seamark.api.http.wire.pieces import PIECE, LongAnswer
+from seamark.api.http.wire.stream import Stream, Unchunked
+from seamark.api.http.wire.unread import Unread
 from seamark.runtime.turns import Turns
 
 MAX_PIPELINED = 32

@@ -11,9 +11,9 @@ from seamark.runtime.turns import Turns
 
 if TYPE_CHECKING:
     from seamark.api.http.fairness import Load
-    from seamark.api.http.messages import Response
-    from seamark.api.http.protocol import Connection
-    from seamark.api.http.unread import Unread
+    from seamark.api.http.wire.messages import Response
+    from seamark.api.http.wire.protocol import Connection
+    from seamark.api.http.wire.unread import Unread
 
 # Longer answers are written in pieces of this size, each when the client has read most of the last.
 PIECE = 128 * 1024

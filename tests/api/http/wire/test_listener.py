@@ -6,11 +6,11 @@ import socket
 import pytest
 import uvloop
 
-from seamark.api.http import listener as listener_module
-from seamark.api.http.incoming import HEAD_SECONDS
-from seamark.api.http.listener import IDLE_SECONDS, STALLED_SECONDS, Listener
-from seamark.api.http.messages import Response, Streaming
-from seamark.api.http.pieces import frame
+from seamark.api.http.wire import listener as listener_module
+from seamark.api.http.wire.incoming import HEAD_SECONDS
+from seamark.api.http.wire.listener import IDLE_SECONDS, STALLED_SECONDS, Listener
+from seamark.api.http.wire.messages import Response, Streaming
+from seamark.api.http.wire.pieces import frame
 from seamark.api.streaming.sockets import Tasks
 from turns import until
 
@@ -54,7 +54,7 @@ def test_requests_and_answers_over_tls(run, authority, trust, tmp_path):
 
 @LOOPS
 def test_a_watcher_that_never_reads_is_cut_off_and_the_others_go_on(run, monkeypatch):
-    monkeypatch.setattr("seamark.api.http.stream.MAX_STREAM_BACKLOG", 1_000_000)
+    monkeypatch.setattr("seamark.api.http.wire.stream.MAX_STREAM_BACKLOG", 1_000_000)
 
     async def main():
         streams = []

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seamark.api.http.pieces import PIECE, packed, pieces_of
+from seamark.api.http.wire.pieces import PIECE, packed, pieces_of
 
 
 @given(st.lists(st.integers(0, 3 * PIECE), max_size=6))

@@ -13,10 +13,10 @@ from urllib.parse import unquote
 
 import httptools
 
-from seamark.api.http.messages import Admit, Request, Response
+from seamark.api.http.wire.messages import Admit, Request, Response
 
 if TYPE_CHECKING:
-    from seamark.api.http.protocol import Connection
+    from seamark.api.http.wire.protocol import Connection
 
 MAX_BODY = 3 * 1024 * 1024
 # A body that is not kept is read up to this size, so that the client gets to see the answer.

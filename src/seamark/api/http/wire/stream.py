@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from seamark.api.http.protocol import Connection
+    from seamark.api.http.wire.protocol import Connection
 
 # A stream's reader that lets this much pile up is too slow: it is cut off and has to list again.
 MAX_STREAM_BACKLOG = 16 * 1024 * 1024

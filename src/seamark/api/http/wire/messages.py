@@ -12,8 +12,8 @@ import msgspec
 
 if TYPE_CHECKING:
     from seamark.api.http.fairness import Load
-    from seamark.api.http.protocol import Connection
-    from seamark.api.http.stream import Stream
+    from seamark.api.http.wire.protocol import Connection
+    from seamark.api.http.wire.stream import Stream
 
 
 class Request(msgspec.Struct, gc=False):

@@ -22,10 +22,10 @@ import time
 from collections.abc import Callable
 from itertools import chain
 
-from seamark.api.http.messages import Admit, Handler
-from seamark.api.http.protocol import Connection, Connections
-from seamark.api.http.tls import secure
-from seamark.api.http.unread import Unread
+from seamark.api.http.wire.messages import Admit, Handler
+from seamark.api.http.wire.protocol import Connection, Connections
+from seamark.api.http.wire.tls import secure
+from seamark.api.http.wire.unread import Unread
 from seamark.kinds.values.hosts import bracketed
 
 log = logging.getLogger("seamark.api")

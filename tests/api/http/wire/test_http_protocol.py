@@ -8,12 +8,12 @@ from email.utils import parsedate_to_datetime
 import pytest
 from held_transport import Transport
 
-from seamark.api.http import incoming
-from seamark.api.http.messages import REASONS, Response, Streaming
-from seamark.api.http.pieces import PIECE, frame
-from seamark.api.http.protocol import Connection, Connections
-from seamark.api.http.stream import MAX_STREAM_BACKLOG, Stream
-from seamark.api.http.unread import Unread
+from seamark.api.http.wire import incoming
+from seamark.api.http.wire.messages import REASONS, Response, Streaming
+from seamark.api.http.wire.pieces import PIECE, frame
+from seamark.api.http.wire.protocol import Connection, Connections
+from seamark.api.http.wire.stream import MAX_STREAM_BACKLOG, Stream
+from seamark.api.http.wire.unread import Unread
 from turns import turns
 
 
@@ -560,7 +560,7 @@ async def test_a_long_answer_is_compressed_piece_by_piece():
 
 
 async def test_what_a_client_does_not_read_keeps_nobody_waiting_and_is_bounded(monkeypatch):
-    monkeypatch.setattr("seamark.api.http.pieces.UNREAD_SECONDS", 0.0)
+    monkeypatch.setattr("seamark.api.http.wire.pieces.UNREAD_SECONDS", 0.0)
     cuts = []
     unread = Unread(1_800_000, cut=lambda: cuts.append(1))
     peers, loads, transports = Connections(unread), [Taken(), Taken()], [Transport(), Transport()]
