@@ -205,7 +205,7 @@ def _said(answer: Mapping[str, Any], name: str, type: type[T]) -> T | None:
 def from_status(answer: Mapping[str, Any]) -> ApiError:
     """The error that another server describes by this ``Status``; its class follows from the reason, else the code.
 
-    What has other types than those of a ``Status`` counts as not said: the server may be anybody's.
+    What has other types than those of a ``Status`` counts as not said: the server may be of any make.
     """
     code = _said(answer, "code", int) or 500
     reason = str(answer.get("reason") or "")

@@ -8,11 +8,11 @@ import pytest
 
 from seamark.errors import ServiceUnavailable
 from seamark.metrics import Registry
-from seamark.runtime.supervisor import Patience, Supervisor, note_name, reason
+from seamark.runtime.supervisor import Backoff, Supervisor, note_name, reason
 from turns import turns
 from virtual_time import VirtualClock
 
-PATIENCE = Patience(first=1.0, longest=8.0, trusted_after=60.0)
+BACKOFF = Backoff(first=1.0, longest=8.0, trusted_after=60.0)
 
 
 class Script:
@@ -55,7 +55,7 @@ def metrics():
 
 @pytest.fixture
 def supervisor(clock, metrics):
-    return Supervisor(clock=clock, metrics=metrics, patience=PATIENCE)
+    return Supervisor(clock=clock, metrics=metrics, backoff=BACKOFF)
 
 
 @contextlib.asynccontextmanager
@@ -71,9 +71,9 @@ async def running(supervisor, **works):
 
 
 def test_delays_double_up_to_the_longest_and_begin_anew_after_a_good_while():
-    assert [PATIENCE.delay(failures) for failures in (1, 2, 3, 4, 5, 10_000)] == [1.0, 2.0, 4.0, 8.0, 8.0, 8.0]
-    assert PATIENCE.failures(4, ran=59.0) == 5
-    assert PATIENCE.failures(4, ran=60.0) == 1
+    assert [BACKOFF.delay(failures) for failures in (1, 2, 3, 4, 5, 10_000)] == [1.0, 2.0, 4.0, 8.0, 8.0, 8.0]
+    assert BACKOFF.failures(4, ran=59.0) == 5
+    assert BACKOFF.failures(4, ran=60.0) == 1
 
 
 async def test_a_part_that_fails_starts_again_later_each_time(supervisor, clock):

@@ -37,7 +37,7 @@ CA_DAYS, SERVER_DAYS, RENEW_DAYS = 3650, 365, 30
 SHORTEST_SECONDS = 600  # of a certificate that was asked for
 DAY = 86400.0
 # A clock that is behind, or is set back, must not find our certificates in its future.  A day is more than any mistake
-# about time zones; as nobody had the keys before, it gives nothing away.
+# about time zones; their keys did not exist before, so it gives nothing away.
 BACKDATED = timedelta(days=1)
 # Those that users ask for begin so long ago, as in Kubernetes.
 BACKDATED_IF_ASKED_FOR = timedelta(minutes=5)

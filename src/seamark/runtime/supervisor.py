@@ -30,7 +30,7 @@ Work = Callable[[Started], Awaitable[None]]
 Check = Callable[[], str | None]
 
 
-class Patience(msgspec.Struct, frozen=True):
+class Backoff(msgspec.Struct, frozen=True):
     """How long a part waits after a failure: twice as long each time, from ``first`` to ``longest`` seconds.
 
     A part that ran for ``trusted_after`` seconds before it failed waits as after its first failure.
@@ -74,14 +74,14 @@ class Part:
 
     async def run(self) -> None:
         """Run the part until cancelled, and start it again whenever it fails."""
-        clock, patience = self._supervisor.clock, self._supervisor.patience
+        clock, backoff = self._supervisor.clock, self._supervisor.backoff
         try:
             while True:
                 error = await self._attempt()
                 ran = 0.0 if self._started_at is None else clock.monotonic() - self._started_at
                 self._started_at = None
-                self._failures = patience.failures(self._failures, ran)
-                delay = patience.delay(self._failures)
+                self._failures = backoff.failures(self._failures, ran)
+                delay = backoff.delay(self._failures)
                 self._tell(error, delay)
                 self.settled.set()
                 await clock.sleep(delay)
@@ -121,9 +121,9 @@ class Part:
 class Supervisor:
     """The parts of one process that run now."""
 
-    def __init__(self, *, clock: Clock = SYSTEM_CLOCK, metrics: Registry, patience: Patience | None = None) -> None:
+    def __init__(self, *, clock: Clock = SYSTEM_CLOCK, metrics: Registry, backoff: Backoff | None = None) -> None:
         self.clock = clock
-        self.patience = patience or Patience()
+        self.backoff = backoff or Backoff()
         self.parts: dict[str, Part] = {}
         self._metrics = metrics
 

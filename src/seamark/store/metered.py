@@ -16,7 +16,7 @@ from seamark.store.wrapping import Wrapper
 log = logging.getLogger(__name__)
 
 CHECK_SECONDS = 1.0  # between two checks of a store that is away
-SLOW_SECONDS = 2.0  # a commit takes milliseconds; whoever waits for so long wants to know why
+SLOW_SECONDS = 2.0  # a commit takes milliseconds, so a user who waits for this long wants to know why
 SLOW_PAUSE = 60.0  # between two lines about it
 BATCH_BUCKETS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 

@@ -105,7 +105,7 @@ def identity(user: User) -> list[tuple[str, str]]:
         header = f"X-Remote-Extra-{quote(name, safe='!#$&*+-.^_`|~')}"
         headers += [(header, value) for value in values]
     for name, value in headers:
-        if _control.search(value):  # a certificate may name anybody, and a line break would begin another header
+        if _control.search(value):  # a certificate may hold any name, and a line break would begin another header
             raise CallFailed(f'net/http: invalid header field value for "{name}"')
     return headers
 

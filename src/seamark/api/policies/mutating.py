@@ -6,9 +6,9 @@ second round of admission too, if what the first round left was changed by other
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from seamark.api.authorization import Authorizer
 from seamark.api.fields.declared import Untyped, mistakes, summary, typed
@@ -35,8 +35,6 @@ from seamark.kinds.language.decode import DecodeError
 from seamark.kinds.resource import MUTATING_POLICIES, MUTATING_POLICY_BINDINGS, Resource
 from seamark.kinds.subresource import Part
 from seamark.kinds.table import Kinds
-
-T = TypeVar("T")
 
 
 class MutatingPolicies(Policies[MutatingPolicy]):
@@ -123,7 +121,7 @@ class MutatingPolicies(Policies[MutatingPolicy]):
     ) -> bool:
         """Do what the mutations say; returns whether the policy looks at the request at all."""
         budget = Meter(BUDGET)
-        wrong = await evaluation.of(partial(_within, budget.left, budget, partial(policy.unmatched, values, budget)))
+        wrong = await evaluation.of(partial(policy.unmatched, values, budget), budget)
         if wrong is not None:
             _refuse(request, which, wrong)
             return False
@@ -133,7 +131,7 @@ class MutatingPolicies(Policies[MutatingPolicy]):
         for program in policy.mutations:
             try:
                 step = partial(_step, policy, program, shown.kind, {**values, "object": current}, budget)
-                current = await evaluation.of(partial(_within, budget.left, budget, step))
+                current = await evaluation.of(step, budget)
             except CelError as error:
                 _refuse(request, which, policy.failed(resulted(program, error)))
             except TestFailed:
@@ -145,12 +143,6 @@ class MutatingPolicies(Policies[MutatingPolicy]):
         if current != shown.obj:
             await take(request, current, shown.kind)
         return True
-
-
-def _within(left: int, budget: Meter, step: Callable[[], T]) -> T:
-    """A step that may be begun several times, with as much of the budget as the first time."""
-    budget.left = left
-    return step()
 
 
 def _step(policy: MutatingPolicy, program: Program, kind: Kind, values: dict[str, Any], budget: Meter) -> Object:

@@ -18,6 +18,7 @@ from seamark.haste import Costly, Patience, allowance, at_once
 from seamark.kinds.admission import Who
 
 if TYPE_CHECKING:
+    from seamark.cel.compiling import Meter
     from seamark.cel.library.authorizer import Answer, Question
     from seamark.cel.library.authorizer import Authorizer as Asked
 
@@ -39,15 +40,22 @@ class Evaluation:
         self._patience = patience
         self._left = allowance()
 
-    async def of(self, judge: Callable[[], T]) -> T:
-        """What ``judge`` finds, which may be called several times."""
+    async def of(self, judge: Callable[[], T], budget: Meter | None = None) -> T:
+        """What ``judge`` finds; it may be called several times, each with what is left of the ``budget`` now."""
+        left = 0 if budget is None else budget.left
+
+        def judged() -> T:
+            if budget is not None:
+                budget.left = left
+            return judge()
+
         try:
-            return at_once(judge, self._left)
+            return at_once(judged, self._left)
         except Costly:
             pass
         while True:
             try:
-                return await self._patience.hear(judge)
+                return await self._patience.hear(judged)
             except Unanswered as question:
                 question.answer()
 
