@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from seamark.kinds.values import times
-from seamark.kinds.wellknown import READINESS_ANNOTATION
+from seamark.kinds.wellknown import READINESS_ANNOTATION, STOPPED_ANNOTATION
 from seamark.why import evidence
 from seamark.why.checks import containers
 from seamark.why.checks.patient import Patient, Trouble, describe, since, with_message
@@ -176,14 +176,22 @@ def _without_node(patient: Patient) -> Trouble | None:
     condition = node.condition("Ready")
     if node.ready or condition is None or pod.ready:
         return None
+    name = node.metadata.name
+    off = node.simulated and node.stopped
+    how = "was switched off" if off else f"is not ready ({condition.reason or condition.status})"
     return Trouble(
         Code.NODE_NOT_READY,
-        with_message(
-            f"its node {node.metadata.name} is not ready ({condition.reason or condition.status})", condition.message
+        with_message(f"its node {name} {how}", condition.message),
+        f"Switch it on again, as `seamark node start {name}` does, too:"
+        if off
+        else f"Repair node {name}, or drain it so that the Pod moves to another.",
+        (
+            *seen,
+            *evidence.of(node, *(["metadata.annotations"] if off else []), "status.conditions[Ready]"),
+            *evidence.of(pod, "status.conditions[Ready].status"),
         ),
-        f"Repair node {node.metadata.name}, or drain it so that the Pod moves to another.",
-        (*seen, *evidence.of(node, "status.conditions[Ready]"), *evidence.of(pod, "status.conditions[Ready].status")),
-        look("describe", "node", node.metadata.name),
+        look("describe", "node", name),
+        (annotate("node", ("", name), f"{STOPPED_ANNOTATION}-"),) if off else (),
     )
 
 
