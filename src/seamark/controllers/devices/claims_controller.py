@@ -9,6 +9,7 @@ from seamark.errors import Object
 from seamark.kinds.resource import PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS
 from seamark.rules.objects.devices import DeviceClaim, DeviceClaimTemplate
 from seamark.rules.objects.pod import Pod, PodDevices
+from seamark.rules.objects.workloads import owner_reference
 from seamark.runtime.controller import Controller, Expected
 from seamark.runtime.manager import Manager
 from seamark.runtime.queue import Key
@@ -178,17 +179,9 @@ def claims_of(pod: Pod) -> list[Key]:
 def claim_for(pod: Pod, wanted: PodDevices, template: DeviceClaimTemplate) -> Object:
     """The claim for a Pod that names a template."""
     described = template.spec.metadata
-    owner = {
-        "apiVersion": PODS.api_version,
-        "kind": PODS.kind,
-        "name": pod.metadata.name,
-        "uid": pod.metadata.uid,
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
     meta: Object = {
         "generateName": base_name(pod.metadata.name, wanted.name),
-        "ownerReferences": [owner],
+        "ownerReferences": [owner_reference(PODS, pod.metadata)],
         "annotations": {**(described.get("annotations") or {}), POD_CLAIM: wanted.name},
     }
     if described.get("labels"):

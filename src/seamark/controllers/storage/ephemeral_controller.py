@@ -9,6 +9,7 @@ from seamark.errors import Object
 from seamark.kinds.resource import PERSISTENT_VOLUME_CLAIMS, PODS
 from seamark.rules.objects.pod import Pod, PodVolume
 from seamark.rules.objects.storage import Claim
+from seamark.rules.objects.workloads import owner_reference
 from seamark.runtime.controller import Controller
 from seamark.runtime.manager import Manager
 from seamark.runtime.queue import Key
@@ -76,14 +77,6 @@ def claim_of(pod: Pod, volume: PodVolume, name: str) -> Object:
     """The claim for a volume that the Pod describes."""
     template: Object = (volume.ephemeral or {})["volumeClaimTemplate"]
     described = template.get("metadata") or {}
-    owner = {
-        "apiVersion": PODS.api_version,
-        "kind": PODS.kind,
-        "name": pod.metadata.name,
-        "uid": pod.metadata.uid,
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
-    meta: Object = {"name": name, "ownerReferences": [owner]}
+    meta: Object = {"name": name, "ownerReferences": [owner_reference(PODS, pod.metadata)]}
     meta |= {field: described[field] for field in ("labels", "annotations") if described.get(field)}
     return {"metadata": meta, "spec": template["spec"]}

@@ -37,7 +37,7 @@ class Workload(Protocol):
 
 
 def owner_reference(resource: Resource, metadata: Metadata) -> dict[str, Any]:
-    """How an object refers to the workload that manages it."""
+    """How an object refers to what manages it: a workload, or a Pod."""
     return {
         "apiVersion": resource.api_version,
         "kind": resource.kind,
