@@ -7,7 +7,6 @@ from typing import Literal
 from seamark import errors
 from seamark.access.cluster import Cluster, Receipt
 from seamark.access.correlation import Reference
-from seamark.access.informer import key_of, split_key
 from seamark.controllers.autoscaling.autoscaler import Autoscaler, Direction
 from seamark.controllers.autoscaling.limits import Memory, Reason, limit
 from seamark.controllers.autoscaling.measuring import propose, tolerance_of
@@ -61,6 +60,7 @@ class AutoscalerController(Controller):
         self._selectors: dict[Key, LabelSelector] = {}  # of the Pods that each autoscaler was last seen to scale
         informers = manager.informers
         self._autoscalers = self.watch(informers.of(AUTOSCALERS, as_=Autoscaler), self._changed)
+        self._neighbours = self._autoscalers.index("namespace", namespace_of)
         self._pods = self.watch(informers.of(PODS, as_=Pod), lambda key, old, new: None)
         self._by_namespace = self._pods.index("namespace", namespace_of)
 
@@ -172,14 +172,14 @@ class AutoscalerController(Controller):
             outcome.condition("ScalingActive", False, ("InvalidSelector", without))
             return None
         meta, matching = autoscaler.metadata, parse_labels(selector)
-        self._selectors[key_of(meta.namespace, meta.name)] = matching
+        self._selectors[meta.key] = matching
         pods = [pod for pod in self._by_namespace.objects(meta.namespace) if matching.matches(pod.metadata.labels)]
         # Most Pods of a workload have the same labels, so there are few to ask every other autoscaler about.
         labels = {frozenset(pod.metadata.labels.items()): pod.metadata.labels for pod in pods}.values()
         concerned = sorted(
-            f"{{{split_key(key)[1]} {meta.namespace}}}"
-            for key, other in self._selectors.items()
-            if split_key(key)[0] == meta.namespace and any(map(other.matches, labels))
+            f"{{{each.metadata.name} {meta.namespace}}}"
+            for each in self._neighbours.objects(meta.namespace)
+            if (other := self._selectors.get(each.metadata.key)) is not None and any(map(other.matches, labels))
         )
         if len(concerned) > 1:
             sentence = f"pods by selector {selector} are controlled by multiple HPAs: [{' '.join(concerned)}]"
